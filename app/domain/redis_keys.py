@@ -1,0 +1,58 @@
+"""Names of everything the horde keeps in Redis, and the shape of its signals (details D6, D13, D16).
+
+Signals are hints: a lost one delays and changes nothing.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import orjson
+
+QUEUE_CHANNEL = "horde:queue"
+"""Rings when a request enters the queue; the payload is a `QueueSignal`."""
+
+
+class ChatEvent(StrEnum):
+    """What happened to a request."""
+
+    QUEUED = "queued"
+    GENERATION = "generation"
+    DONE = "done"
+
+
+def chat_channel(request_id: str) -> str:
+    """Channel that rings when something happened to this request."""
+    return f"horde:chat:{request_id}"
+
+
+def verdict_key(generation_id: str) -> str:
+    """List on which a worker's submit waits for its verdict."""
+    return f"horde:verdict:{generation_id}"
+
+
+def chat_event(event: ChatEvent) -> bytes:
+    """Payload of a request's signal."""
+    return orjson.dumps({"event": event.value})
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSignal:
+    """A request of this requirement class became poppable."""
+
+    class_id: int
+    requirements: dict[str, object]
+
+    def encode(self) -> bytes:
+        """The payload on the wire."""
+        return orjson.dumps({"class": self.class_id, "requirements": self.requirements})
+
+    @classmethod
+    def decode(cls, payload: bytes | str) -> "QueueSignal":
+        """Read a payload.
+
+        Raises ValueError when it is not one.
+        """
+        data = orjson.loads(payload)
+        if not isinstance(data, dict) or not isinstance(data.get("requirements"), dict):
+            raise ValueError("not a queue signal")
+        return cls(class_id=int(data["class"]), requirements=data["requirements"])

@@ -1,0 +1,1 @@
+"""Settings, logging, metrics and fault points: what every process needs before it starts."""

@@ -1,0 +1,172 @@
+"""The one reader of the environment.
+
+Every process builds one frozen `Settings` at its start and passes it on. A bad
+environment is refused with all its problems listed at once (`SettingsError`).
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, computed_field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MASK = "********"
+
+
+class SettingsError(Exception):
+    """The environment cannot be used; the message lists every problem, one a line."""
+
+
+def _postgres_url(value: str) -> str:
+    """Turn a Heroku-style `postgres://` into the dialect that SQLAlchemy knows."""
+    scheme, separator, rest = value.partition("://")
+    if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg"}:
+        raise ValueError("must be a postgres:// or postgresql:// URL")
+    return f"postgresql+psycopg://{rest}"
+
+
+def _redis_url(value: str) -> str:
+    if not value.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    return value
+
+
+def _http_url(value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("must be an http:// or https:// URL")
+    return value.rstrip("/")
+
+
+PostgresUrl = Annotated[str, AfterValidator(_postgres_url)]
+RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside. Names are the environment's, in lower case."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
+
+    database_url: PostgresUrl = Field(description="PostgreSQL, the only truth.", repr=False)
+    redis_url: RedisUrl = Field(description="Redis or Valkey: signals, verdicts, leases.", repr=False)
+    broker_url: RedisUrl | None = Field(
+        default=None, description="Celery's broker, when it is not REDIS_URL.", repr=False
+    )
+    s3_endpoint_url: HttpUrl | None = Field(default=None, description="The S3 store that the horde writes to.")
+    s3_public_endpoint_url: HttpUrl | None = Field(
+        default=None, description="The host that signed URLs carry, when workers reach the store by another name."
+    )
+    s3_bucket: str = Field(default="horde", description="Bucket for images and offloaded messages.")
+    s3_region: str = Field(default="us-east-1", description="Region that S3 requests are signed for.")
+    aws_access_key_id: str | None = Field(default=None, description="S3 access key.")
+    aws_secret_access_key: SecretStr | None = Field(default=None, description="S3 secret key.")
+
+    horde_bind_host: str = Field(default="127.0.0.1", description="Address that the HTTP processes listen on.")
+    port: int | None = Field(default=None, ge=1, le=65535, description="The one port that a Procfile host routes to.")
+    horde_native_port: int = Field(default=7001, ge=1, le=65535, description="Port of the native API.")
+    horde_front_port: int = Field(default=7000, ge=1, le=65535, description="Port of the front.")
+    horde_metrics_port: int | None = Field(
+        default=None, ge=1, le=65535, description="Port for health and metrics of a process without HTTP of its own."
+    )
+    horde_log_level: str = Field(default="INFO", description="Lowest level that is logged.")
+
+    native_threads: int = Field(default=16, ge=2, le=256, description="Request threads of a web process.")
+    native_processes: int = Field(default=1, ge=1, le=64, description="Web processes behind one port.")
+    native_urls: str = Field(
+        default="http://127.0.0.1:7001", description="Roots of the native API that the front uses, comma separated."
+    )
+    service_passkey: SecretStr | None = Field(
+        default=None, description="Passkey of the service account that the front speaks as."
+    )
+    trusted_proxies: int = Field(default=0, ge=0, le=8, description="Proxies in front of us that set X-Forwarded-For.")
+
+    default_deadline_seconds: int = Field(default=580, ge=1, description="How long the front waits for an answer.")
+    availability_grace_seconds: int = Field(
+        default=30, ge=0, description="How long the front waits while a request is not possible."
+    )
+    request_ttl_seconds: int = Field(default=1200, ge=1, description="Life of a request that names no deadline.")
+    expiry_margin_seconds: int = Field(default=60, ge=0, description="Native expires this long after the deadline.")
+    default_max_tokens: int = Field(default=512, ge=1, description="max_tokens of a chat request that names none.")
+    worker_online_seconds: int = Field(default=300, ge=1, description="A worker silent for this long is offline.")
+    generation_ttl_floor_seconds: int = Field(default=150, ge=1, description="Shortest time a worker gets for a job.")
+    max_faults: int = Field(default=3, ge=1, description="Faulted generations that fault their request.")
+    verdict_wait_seconds: float = Field(
+        default=2.0, ge=0, le=25, description="How long a worker's submit waits for its verdict."
+    )
+    pop_wait_seconds: int = Field(default=20, ge=0, le=25, description="Default hold of a pop on the front.")
+    fallback_poll_seconds: float = Field(default=10.0, gt=0, description="The front's poll when no signal comes.")
+    keep_alive_seconds: float = Field(default=15.0, gt=0, description="Silence before a stream gets a comment.")
+    drain_seconds: float = Field(default=25.0, ge=0, description="Time that open requests get after SIGTERM.")
+    front_open_limit: int = Field(default=10_000, ge=1, description="Open requests of one front process.")
+    front_source_limit: int = Field(default=64, ge=1, description="Open requests of one source.")
+    body_limit_bytes: int = Field(default=10 * 2**20, ge=1024, description="Largest request body without images.")
+    body_read_seconds: float = Field(default=30.0, gt=0, description="Time that a client gets to send its body.")
+    reply_limit_bytes: int = Field(default=4 * 2**20, ge=1024, description="Largest reply body of a worker.")
+
+    sweep_seconds: float = Field(default=5.0, gt=0, description="Period of the rescue sweep.")
+    rescue_after_seconds: float = Field(default=5.0, gt=0, description="Age at which a waiting row is re-dispatched.")
+    rescue_attempts: int = Field(default=10, ge=1, description="Attempts after which a stuck row becomes terminal.")
+    settlement_batch: int = Field(default=500, ge=1, le=5000, description="Generations settled in one transaction.")
+    body_retention_seconds: int = Field(default=1200, ge=0, description="Bodies are erased this long after the end.")
+
+    database_connection_limit: int = Field(
+        default=90, ge=5, description="Connections that all processes together may hold."
+    )
+    flower_basic_auth: SecretStr | None = Field(default=None, description="user:password for Flower.")
+
+    @model_validator(mode="after")
+    def _check_passkey(self) -> Self:
+        key = self.service_passkey
+        if key is not None and len(key.get_secret_value()) < 16:
+            raise ValueError("SERVICE_PASSKEY: must have at least 16 characters")
+        return self
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def celery_broker_url(self) -> str:
+        """The broker in force: BROKER_URL, else REDIS_URL."""
+        return self.broker_url or self.redis_url
+
+    @property
+    def native_roots(self) -> tuple[str, ...]:
+        """The roots of NATIVE_URLS, in order."""
+        return tuple(root.strip().rstrip("/") for root in self.native_urls.split(",") if root.strip())
+
+    def masked(self) -> dict[str, object]:
+        """Every setting with secrets and URL passwords masked, for people and logs."""
+        shown: dict[str, object] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, SecretStr):
+                shown[name] = MASK
+            elif isinstance(value, str) and "://" in value and "@" in value:
+                scheme, _, rest = value.partition("://")
+                shown[name] = f"{scheme}://{MASK}@{rest.rpartition('@')[2]}"
+            elif isinstance(value, Path):
+                shown[name] = str(value)
+            else:
+                shown[name] = value
+        return shown
+
+
+def load_settings() -> Settings:
+    """Read the environment.
+
+    Raises SettingsError with every problem, each naming its variable.
+    """
+    try:
+        return Settings()  # type: ignore[call-arg]
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            name = ".".join(str(part) for part in problem["loc"]).upper() or "settings"
+            text = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{name}: {'is not set' if problem['type'] == 'missing' else text}")
+        raise SettingsError("\n".join(lines)) from None
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The process's settings, read once."""
+    return load_settings()

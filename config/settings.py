@@ -150,6 +150,18 @@ class Settings(BaseSettings):
         return shown
 
 
+class LauncherSettings(BaseSettings):
+    """What the launcher of a whole horde on one machine reads; what is not set, it provides itself."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
+
+    horde_home: Path | None = Field(default=None, description="Data folder; .horde in the checkout when not set.")
+    horde_port_base: int = Field(default=7000, ge=1, le=65_500, description="First port of the horde's block.")
+    database_url: str | None = Field(default=None, description="PostgreSQL to use instead of one of its own.")
+    redis_url: str | None = Field(default=None, description="Redis to use instead of one of its own.")
+    s3_endpoint_url: str | None = Field(default=None, description="S3 store to use instead of one of its own.")
+
+
 def load_settings() -> Settings:
     """Read the environment.
 

@@ -1,0 +1,137 @@
+"""Redis: signals to fronts, verdicts to waiting submits, and short debounces.
+
+Everything here is best effort. A call that fails says so by its return value,
+within bounded time, and the sweep or a fallback poll makes up for it.
+"""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+import orjson
+import structlog
+from prometheus_client import Counter
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from app.adapters.breaker import Breaker
+from app.domain.redis_keys import QUEUE_CHANNEL, ChatEvent, QueueSignal, chat_channel, chat_event, verdict_key
+from config.settings import Settings
+
+SOCKET_TIMEOUT_SECONDS = 1.0
+REST_SECONDS = 1.0
+VERDICT_TTL_SECONDS = 60
+
+SIGNALS_SENT = Counter("horde_signals_sent", "Signals published on Redis.", ["kind"])
+SIGNALS_LOST = Counter("horde_signals_lost", "Signals that could not be published.", ["kind"])
+
+log = structlog.get_logger()
+
+
+class RedisBus:
+    """One process's line to Redis."""
+
+    def __init__(self, settings: Settings) -> None:
+        options = {
+            "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+            "retry": Retry(NoBackoff(), 1),
+        }
+        self._redis = Redis.from_url(settings.redis_url, socket_timeout=SOCKET_TIMEOUT_SECONDS, **options)
+        self._waiting = Redis.from_url(
+            settings.redis_url, socket_timeout=settings.verdict_wait_seconds + SOCKET_TIMEOUT_SECONDS, **options
+        )
+        self._breaker = Breaker(REST_SECONDS)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether Redis failed just now, so that nobody should wait for it."""
+        return self._breaker.is_open
+
+    def ping(self) -> None:
+        """Ask the server for a sign of life; raises RedisError when it gives none."""
+        self._redis.ping()
+
+    def publish_chat(self, request_id: UUID, event: ChatEvent) -> None:
+        """Wake the front that waits for this request."""
+        self._publish("chat", [(chat_channel(str(request_id)), chat_event(event))])
+
+    def publish_chats(self, request_ids: Iterable[UUID], event: ChatEvent) -> None:
+        """Wake the fronts that wait for these requests, in one round trip."""
+        self._publish("chat", [(chat_channel(str(request_id)), chat_event(event)) for request_id in request_ids])
+
+    def publish_queue(self, signal: QueueSignal) -> None:
+        """Wake a held pop that could take a request of this class."""
+        self._publish("queue", [(QUEUE_CHANNEL, signal.encode())])
+
+    def _publish(self, kind: str, messages: list[tuple[str, bytes]]) -> None:
+        if not messages:
+            return
+        if self._breaker.is_open:
+            SIGNALS_LOST.labels(kind).inc(len(messages))
+            return
+        try:
+            if len(messages) == 1:
+                self._redis.publish(*messages[0])
+            else:
+                pipeline = self._redis.pipeline(transaction=False)
+                for channel, payload in messages:
+                    pipeline.publish(channel, payload)
+                pipeline.execute()
+        except RedisError as error:
+            self._note_failure("publish", error)
+            SIGNALS_LOST.labels(kind).inc(len(messages))
+            return
+        self._breaker.succeeded()
+        SIGNALS_SENT.labels(kind).inc(len(messages))
+
+    def put_verdict(self, generation_id: UUID, verdict: dict[str, object]) -> None:
+        """Hand a verdict to the submit that may be waiting for it."""
+        if self._breaker.is_open:
+            return
+        key = verdict_key(str(generation_id))
+        try:
+            pipeline = self._redis.pipeline(transaction=False)
+            pipeline.rpush(key, orjson.dumps(verdict))
+            pipeline.expire(key, VERDICT_TTL_SECONDS)
+            pipeline.execute()
+        except RedisError as error:
+            self._note_failure("put_verdict", error)
+
+    def wait_for_verdict(self, generation_id: UUID, seconds: float) -> dict[str, object] | None:
+        """Wait up to `seconds` for a generation's verdict; None when none came or Redis is away."""
+        if self._breaker.is_open or seconds <= 0:
+            return None
+        try:
+            found = self._waiting.blpop([verdict_key(str(generation_id))], timeout=seconds)
+        except RedisError as error:
+            self._note_failure("wait_for_verdict", error)
+            return None
+        if not isinstance(found, list | tuple):
+            return None
+        verdict = orjson.loads(found[1])
+        return verdict if isinstance(verdict, dict) else None
+
+    def first_in(self, key: str, milliseconds: int) -> bool:
+        """Whether this is the first call for `key` within that time; True too when Redis cannot tell."""
+        if self._breaker.is_open:
+            return True
+        try:
+            return bool(self._redis.set(key, b"1", nx=True, px=milliseconds))
+        except RedisError as error:
+            self._note_failure("first_in", error)
+            return True
+
+    def queue_length(self, name: str) -> int | None:
+        """Messages that wait in a Celery queue of this Redis; None when it cannot tell."""
+        try:
+            return int(self._redis.llen(name))
+        except RedisError as error:
+            self._note_failure("queue_length", error)
+            return None
+
+    def _note_failure(self, call: str, error: RedisError) -> None:
+        self._breaker.failed()
+        log.warning("redis.unreachable", call=call, error=type(error).__name__)

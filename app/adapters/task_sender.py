@@ -1,0 +1,41 @@
+"""Sends Celery messages by name: bounded in time, never raising, ids only."""
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError
+from prometheus_client import Counter
+from redis.exceptions import RedisError
+
+from app.adapters.breaker import Breaker
+from app.domain.task_names import TaskName
+
+REST_SECONDS = 2.0
+
+MESSAGES_SENT = Counter("horde_task_messages_sent", "Celery messages sent.", ["task"])
+MESSAGES_LOST = Counter("horde_task_messages_lost", "Celery messages that could not be sent.", ["task"])
+
+log = structlog.get_logger()
+
+
+class TaskSender:
+    """One process's way to Celery's broker."""
+
+    def __init__(self, celery: Celery) -> None:
+        self._celery = celery
+        self._breaker = Breaker(REST_SECONDS)
+
+    def send(self, task: TaskName, *arguments: str) -> bool:
+        """Send one message. False when the broker is away: the sweep sends it again."""
+        if self._breaker.is_open:
+            MESSAGES_LOST.labels(task.value).inc()
+            return False
+        try:
+            self._celery.send_task(task.value, args=arguments, queue=task.queue.value)
+        except (OperationalError, RedisError, OSError) as error:
+            self._breaker.failed()
+            MESSAGES_LOST.labels(task.value).inc()
+            log.warning("broker.unreachable", task=task.value, error=type(error).__name__)
+            return False
+        self._breaker.succeeded()
+        MESSAGES_SENT.labels(task.value).inc()
+        return True

@@ -1,0 +1,1 @@
+"""The native API's routes: parse, call one service, shape the answer."""

@@ -1,0 +1,69 @@
+"""Chat routes for requesters: submit, status, cancel, models (native-api N1)."""
+
+from uuid import UUID
+
+from flask import Blueprint, Response, request
+
+from app.api.callers import deadline_seconds, proposed_id, read_caller
+from app.api.errors import json_response
+from app.api.services import services
+from app.domain.contract import Face, parse_chat_request
+from app.domain.json_boundary import parse_object
+from app.services.request_status import unknown_request
+from app.services.submit_request import Submission
+
+blueprint = Blueprint("chat", __name__)
+
+
+@blueprint.post("/generate/chat/async")
+def submit() -> Response:
+    """Take a chat request; 202 with its id, its quote and its status, 200 for a replay or a dry run."""
+    uses = services()
+    calling = read_caller(request, uses.passkeys)
+    chat = parse_chat_request(parse_object(request.get_data(cache=False)), Face.NATIVE)
+    submission = Submission(
+        api_key=calling.require_key(),
+        chat=chat,
+        operation_key=request.headers.get("Operation-Key") or chat.operation_key,
+        address=calling.address,
+        proposed_id=proposed_id(request, calling),
+        deadline_seconds=deadline_seconds(request),
+    )
+    if chat.dry_run:
+        return json_response({"kudos": uses.submit_request.quote(submission)})
+    accepted = uses.submit_request(submission)
+    body = {"id": str(accepted.id), "kudos": accepted.kudos, "status": accepted.status}
+    if accepted.warnings:
+        body["warnings"] = list(accepted.warnings)
+    return json_response(body, 200 if accepted.replayed else 202)
+
+
+@blueprint.get("/generate/chat/status/<request_id>")
+def status(request_id: str) -> Response:
+    """Answer with a request's status."""
+    uses = services()
+    calling = read_caller(request, uses.passkeys)
+    found = uses.read_status(_id(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
+    return json_response(found)
+
+
+@blueprint.delete("/generate/chat/status/<request_id>")
+def cancel(request_id: str) -> Response:
+    """Cancel a request and answer with the status that it reached; a second cancel changes nothing."""
+    uses = services()
+    calling = read_caller(request, uses.passkeys)
+    found = uses.cancel_request(_id(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
+    return json_response(found)
+
+
+@blueprint.get("/generate/chat/models")
+def models() -> Response:
+    """List the chat models that are online."""
+    return json_response(services().list_models())
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise unknown_request() from None

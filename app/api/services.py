@@ -1,0 +1,59 @@
+"""The use cases that the routes call, built once a process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from flask import current_app
+
+from app.services.accounts import Passkeys
+from app.services.cancel_request import CancelRequest
+from app.services.list_models import ListModels
+from app.services.online import OnlineWorkers
+from app.services.pop import Pop
+from app.services.readiness import readiness
+from app.services.release_job import ReleaseJob
+from app.services.request_status import ReadStatus
+from app.services.requirement_classes import RequirementClasses
+from app.services.runtime import Runtime
+from app.services.submit_reply import SubmitReply
+from app.services.submit_request import SubmitRequest
+
+EXTENSION = "horde"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeServices:
+    """What the native API can do."""
+
+    passkeys: Passkeys
+    submit_request: SubmitRequest
+    read_status: ReadStatus
+    cancel_request: CancelRequest
+    list_models: ListModels
+    pop: Pop
+    submit_reply: SubmitReply
+    release_job: ReleaseJob
+    readiness: Callable[[], dict[str, bool]]
+
+
+def build_services(runtime: Runtime) -> NativeServices:
+    """Join the use cases with this process's memory of workers and classes."""
+    online = OnlineWorkers(runtime.settings.worker_online_seconds)
+    classes = RequirementClasses()
+    return NativeServices(
+        passkeys=Passkeys(runtime.database),
+        submit_request=SubmitRequest(runtime, online, classes),
+        read_status=ReadStatus(runtime, online),
+        cancel_request=CancelRequest(runtime, online),
+        list_models=ListModels(runtime, online),
+        pop=Pop(runtime, online, classes),
+        submit_reply=SubmitReply(runtime),
+        release_job=ReleaseJob(runtime),
+        readiness=lambda: readiness(runtime),
+    )
+
+
+def services() -> NativeServices:
+    """Return the services of the app that handles this call."""
+    return cast(NativeServices, current_app.extensions[EXTENSION])

@@ -1,0 +1,89 @@
+"""Routes for workers: pop and submit (native-api N3, wire reference §2.4 and §2.5)."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from flask import Blueprint, Response, request
+
+from app.api.callers import read_caller
+from app.api.errors import json_response
+from app.api.services import services
+from app.domain.capabilities import parse_declaration
+from app.domain.errors import BadRequest, InvalidJobId
+from app.domain.json_boundary import parse_worker_object
+from app.domain.verification import parse_reply
+from app.services.pop import Job
+from app.services.submit_reply import Receipt
+
+POP_KEY_LENGTH = 255
+
+blueprint = Blueprint("worker", __name__)
+
+
+@blueprint.post("/generate/text/pop")
+def pop() -> Response:
+    """Give a worker its next job, or say that there is none. Never holds: the front does."""
+    uses = services()
+    calling = read_caller(request, uses.passkeys)
+    body = parse_worker_object(request.get_data(cache=False))
+    declaration, warnings = parse_declaration(body)
+    job = uses.pop(calling.require_key(), declaration, _pop_key(body))
+    return json_response(_pop_answer(job, warnings))
+
+
+@blueprint.post("/generate/text/submit")
+def submit() -> Response:
+    """Take a worker's reply or its fault; 200 with the reward, 202 while the verdict is still to come."""
+    uses = services()
+    api_key = read_caller(request, uses.passkeys).require_key()
+    body = parse_worker_object(request.get_data(cache=False))
+    generation_id = _job_id(body)
+    state = body.get("state", "ok")
+    if state == "faulted":
+        fault = body.get("fault")
+        return _receipt(uses.submit_reply.fault(api_key, generation_id, fault if isinstance(fault, str) else ""))
+    if state != "ok":
+        raise BadRequest("state: must be ok or faulted.", param="state")
+    return _receipt(uses.submit_reply.deliver(api_key, generation_id, parse_reply(body)))
+
+
+def _receipt(receipt: Receipt) -> Response:
+    if receipt.is_final:
+        return json_response({"reward": receipt.reward})
+    return json_response({"state": "submitted"}, 202)
+
+
+def _pop_answer(job: Job, warnings: tuple[str, ...]) -> dict[str, object]:
+    """Shape a pop's answer: every key is always there, since existing bridges index them unguarded."""
+    job_id = str(job.id) if job.id else None
+    return {
+        "id": job_id,
+        "ids": [job_id] if job_id else [],
+        "is_chat": job.id is not None,
+        "payload": job.payload or {},
+        "model": job.model,
+        "ttl": job.ttl_seconds,
+        "skipped": {},
+        "softprompt": None,
+        "messages": [],
+        "extra_source_images": None,
+        "declaration_warnings": list(warnings),
+    }
+
+
+def _pop_key(body: Mapping[str, object]) -> str | None:
+    value = body.get("pop_key")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 1 <= len(value) <= POP_KEY_LENGTH:
+        raise BadRequest("pop_key: must be a string of 1 to 255 characters.", param="pop_key")
+    return value
+
+
+def _job_id(body: Mapping[str, object]) -> UUID:
+    try:
+        return UUID(str(body["id"]))
+    except KeyError:
+        raise BadRequest("id: this key is required.", param="id") from None
+    except ValueError:
+        raise InvalidJobId("No job has this id.", param="id") from None

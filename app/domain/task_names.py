@@ -1,0 +1,30 @@
+"""Names and queues of the Celery tasks, so that who sends one need not import it."""
+
+from enum import StrEnum
+
+
+class Queue(StrEnum):
+    """Celery's queues (architecture A1): one a class of duration, instead of priorities."""
+
+    VERDICT = "verdict"
+    SETTLEMENT = "settlement"
+    SCHEMA = "schema"
+    UPKEEP = "upkeep"
+    MEDIA = "media"
+
+
+class TaskName(StrEnum):
+    """Every task there is."""
+
+    VERIFY_GENERATION = "verdict.verify_generation"
+    PUBLISH_ENDED = "verdict.publish_ended"
+    SETTLE_BATCH = "settlement.settle_batch"
+    FOLD_BALANCES = "settlement.fold_balances"
+    SWEEP = "upkeep.sweep"
+    ERASE_BODIES = "upkeep.erase_bodies"
+    VACUUM_QUEUE = "upkeep.vacuum_queue"
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that this task is sent to: the first part of its name."""
+        return Queue(self.value.partition(".")[0])

@@ -1,0 +1,53 @@
+"""Builds the native API."""
+
+import time
+from uuid import uuid4
+
+import structlog
+from flask import Flask, Response, g, request
+from prometheus_client import Histogram
+
+from app.api import chat, health, internal, worker
+from app.api.errors import register_errors
+from app.api.services import EXTENSION, build_services
+from app.services.runtime import Runtime
+
+PREFIXES = ("/api/v2", "/v2")
+
+LATENCY = Histogram("horde_native_seconds", "Time to answer a call of the native API.", ["route", "method", "status"])
+
+
+def create_app(runtime: Runtime) -> Flask:
+    """Build the Flask app over one runtime."""
+    app = Flask("horde")
+    app.config["MAX_CONTENT_LENGTH"] = runtime.settings.body_limit_bytes
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.extensions[EXTENSION] = build_services(runtime)
+    for prefix in PREFIXES:
+        name = prefix.strip("/").replace("/", "_")
+        app.register_blueprint(chat.blueprint, url_prefix=prefix, name=f"chat_{name}")
+        app.register_blueprint(worker.blueprint, url_prefix=prefix, name=f"worker_{name}")
+    app.register_blueprint(internal.blueprint)
+    app.register_blueprint(health.blueprint)
+    register_errors(app)
+    app.before_request(_begin)
+    app.after_request(_end)
+    return app
+
+
+def _begin() -> None:
+    g.started = time.perf_counter()
+    structlog.contextvars.bind_contextvars(call_id=_call_id())
+
+
+def _call_id() -> str:
+    """Take over the caller's id for logs when it is plainly one, else make one."""
+    given = request.headers.get("X-Request-Id", "")
+    return given if given.isascii() and given.isprintable() and 1 <= len(given) <= 64 else uuid4().hex
+
+
+def _end(response: Response) -> Response:
+    structlog.contextvars.unbind_contextvars("call_id")
+    route = request.url_rule.rule if request.url_rule is not None else "unknown"
+    LATENCY.labels(route, request.method, response.status_code).observe(time.perf_counter() - g.started)
+    return response

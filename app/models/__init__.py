@@ -1,0 +1,25 @@
+"""The tables. Shapes only: rules live in `app.domain`, moves in `app.services`."""
+
+from app.models.account import ApiKey, Balance, User
+from app.models.base import Base
+from app.models.generation import Generation, Reply
+from app.models.ledger import LedgerEntry
+from app.models.operation_key import OperationKey
+from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
+from app.models.worker import Worker
+
+__all__ = [
+    "ApiKey",
+    "Balance",
+    "Base",
+    "Generation",
+    "HordeRequest",
+    "LedgerEntry",
+    "OperationKey",
+    "QueueEntry",
+    "Reply",
+    "RequestBody",
+    "RequirementClass",
+    "User",
+    "Worker",
+]

@@ -1,0 +1,59 @@
+"""Accounts, their keys and their folded balances."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, String, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.models.base import Base, CreatedAt, Millikudos, SequenceKey, one_of
+
+
+class AccountKind(StrEnum):
+    """What an account is for."""
+
+    USER = "user"
+    ADMIN = "admin"
+    SERVICE = "service"
+    ANONYMOUS = "anonymous"
+    SYSTEM = "system"
+
+
+class User(Base):
+    """An account. Its id is permanent; `Name#id` is its alias on the wire."""
+
+    __tablename__ = "users"
+    __table_args__ = (
+        CheckConstraint(one_of("kind", AccountKind), name="kind"),
+        Index("uq_users_username_system", "username", unique=True, postgresql_where=text("kind = 'system'")),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=True)
+    username: Mapped[str] = mapped_column(String(100))
+    kind: Mapped[str] = mapped_column(String(16), default=AccountKind.USER.value)
+    trusted: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    passkey_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
+    created_at: Mapped[CreatedAt]
+
+
+class ApiKey(Base):
+    """A key that speaks for an account. Only its digest is kept; the key is shown once."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[SequenceKey]
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    key_sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    name: Mapped[str] = mapped_column(String(255))
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    revoked_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+class Balance(Base):
+    """An account's folded ledger: what it holds is this plus its entries not yet folded."""
+
+    __tablename__ = "balances"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
+    amount: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))

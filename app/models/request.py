@@ -1,0 +1,99 @@
+"""Requests: the record, its body apart, and the narrow hot queue (architecture A5, details D11)."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CheckConstraint,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.domain.states import OPEN_REQUESTS, RequestState
+from app.models.base import Base, CreatedAt, Json, Millikudos, UuidKey, one_of
+
+
+class RequirementClass(Base):
+    """Everything that decides which workers may serve a request, interned (details D11)."""
+
+    __tablename__ = "requirement_classes"
+
+    id: Mapped[int] = mapped_column(Integer, Identity(), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    requirements: Mapped[Json]
+    created_at: Mapped[CreatedAt]
+
+
+class HordeRequest(Base):
+    """What a requester submitted: its state, its limits and what it costs."""
+
+    __tablename__ = "horde_requests"
+    __table_args__ = (
+        CheckConstraint(one_of("state", RequestState), name="state"),
+        Index(
+            "ix_horde_requests_expires_at_open",
+            "expires_at",
+            postgresql_where=text(one_of("state", OPEN_REQUESTS)),
+        ),
+        Index(
+            "ix_horde_requests_ended_at_bodies",
+            "ended_at",
+            postgresql_where=text("ended_at IS NOT NULL AND bodies_erased_at IS NULL"),
+        ),
+    )
+
+    id: Mapped[UuidKey]
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    is_chat: Mapped[bool]
+    state: Mapped[str] = mapped_column(String(16))
+    class_id: Mapped[int] = mapped_column(ForeignKey("requirement_classes.id"))
+    requirements: Mapped[Json]
+    max_length: Mapped[int] = mapped_column(Integer)
+    max_context_length: Mapped[int] = mapped_column(Integer)
+    context_tokens: Mapped[int] = mapped_column(Integer)
+    conformance: Mapped[str] = mapped_column(String(16))
+    quote: Mapped[Millikudos]
+    faults: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))
+    fault: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    sort_key: Mapped[float] = mapped_column(Double)
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    bodies_erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+class RequestBody(Base):
+    """The conversation and its flattened texts, erased some time after the request ended (details D10)."""
+
+    __tablename__ = "request_bodies"
+
+    request_id: Mapped[UUID] = mapped_column(ForeignKey("horde_requests.id"), primary_key=True)
+    contract: Mapped[Json]
+    prompt: Mapped[str] = mapped_column(Text)
+    submitted_prompt: Mapped[str] = mapped_column(Text)
+
+
+class QueueEntry(Base):
+    """The hot queue: a row lives here exactly while its request waits to be popped."""
+
+    __tablename__ = "queue_entries"
+    __table_args__ = (Index("ix_queue_entries_class_id_sort_key", "class_id", "sort_key"),)
+
+    request_id: Mapped[UUID] = mapped_column(ForeignKey("horde_requests.id"), primary_key=True)
+    class_id: Mapped[int] = mapped_column(Integer)
+    sort_key: Mapped[float] = mapped_column(Double)
+    max_length: Mapped[int] = mapped_column(Integer)
+    max_context_length: Mapped[int] = mapped_column(Integer)
+    images: Mapped[int] = mapped_column(Integer)
+    tools: Mapped[int] = mapped_column(Integer)
+    tools_temperature: Mapped[float | None] = mapped_column(Double)

@@ -1,0 +1,1 @@
+"""One verb a module: each owns its transaction and is the only writer of what it changes."""

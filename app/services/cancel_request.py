@@ -1,0 +1,66 @@
+"""Cancels a request: it leaves the queue at once; a job that a worker already runs is still paid (details D7, D15)."""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import delete, select, text
+from sqlalchemy.orm import Session
+
+from app.adapters.database import after_commit
+from app.domain.redis_keys import ChatEvent
+from app.domain.states import ENDED_REQUESTS, RequestState
+from app.models import HordeRequest, QueueEntry
+from app.services.online import OnlineWorkers
+from app.services.request_status import find_status, require_reader, unknown_request
+from app.services.runtime import Runtime
+from app.services.transitions import move_request
+from config.fault_points import FaultPoint, reach
+
+log = structlog.get_logger()
+
+
+class CancelRequest:
+    """The use case of a cancel."""
+
+    def __init__(self, runtime: Runtime, online: OnlineWorkers) -> None:
+        self._runtime = runtime
+        self._online = online
+
+    def __call__(self, request_id: UUID, *, api_key: str | None, trusted_front: bool) -> dict[str, Any]:
+        """End the request if it is still open, and return the status it reached.
+
+        Raises RequestNotFound when there is none that the caller may cancel.
+        """
+        with self._runtime.database.transaction() as session:
+            owner_id = session.execute(
+                select(HordeRequest.user_id).where(HordeRequest.id == request_id, HordeRequest.is_chat)
+            ).scalar_one_or_none()
+            if owner_id is None:
+                raise unknown_request()
+            require_reader(session, owner_id, api_key, trusted_front=trusted_front)
+            if self._end(session, request_id):
+                after_commit(session, lambda: reach(FaultPoint.CANCEL_STORED))
+                after_commit(session, lambda: self._runtime.bus.publish_chat(request_id, ChatEvent.DONE))
+                log.info("request.cancelled", request_id=str(request_id))
+            found = find_status(session, request_id, self._online.pool(session))
+        return found.status
+
+    def _end(self, session: Session, request_id: UUID) -> bool:
+        # The order of locks is the claim's: the queue entry, then the request.
+        session.execute(delete(QueueEntry).where(QueueEntry.request_id == request_id))
+        state = session.execute(
+            select(HordeRequest.state).where(HordeRequest.id == request_id).with_for_update()
+        ).scalar_one()
+        if state in ENDED_REQUESTS or self._has_reply(session, request_id):
+            return False
+        return move_request(session, request_id, RequestState.CANCELLED, ended_at=text("now()"))
+
+    @staticmethod
+    def _has_reply(session: Session, request_id: UUID) -> bool:
+        """Whether a reply came in before the cancel: then the submit wins (details D15)."""
+        found = session.execute(
+            text("SELECT 1 FROM generations WHERE request_id = :id AND state IN ('submitted', 'verified')"),
+            {"id": request_id},
+        ).first()
+        return found is not None

@@ -1,0 +1,98 @@
+"""What must hold in the database at any moment, and what must hold once the horde is at rest.
+
+`horde kudos check` runs it, and so does every fault test after its fault.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+
+ROWS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that does not hold, with a few of the rows that break it."""
+
+    rule: str
+    rows: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {', '.join(self.rows)}"
+
+
+ALWAYS = {
+    "the entries of every movement sum to zero": """
+        SELECT business_key FROM ledger_entries GROUP BY business_key HAVING sum(amount) <> 0""",
+    "balances equal their folded entries": """
+        SELECT COALESCE(b.user_id, e.user_id)::text
+        FROM balances b
+        FULL JOIN (SELECT user_id, sum(amount) AS amount FROM ledger_entries WHERE folded GROUP BY user_id) e
+            ON e.user_id = b.user_id
+        WHERE COALESCE(b.amount, 0) <> COALESCE(e.amount, 0)""",
+    "a settled generation has one charge, one reward and one fee, of its own amounts": """
+        SELECT g.id::text FROM generations g
+        LEFT JOIN ledger_entries e ON e.business_key = 'generation:' || g.id
+        WHERE g.state = 'settled'
+        GROUP BY g.id
+        HAVING count(*) FILTER (WHERE e.kind = 'charge' AND e.amount = -g.charge) <> 1
+            OR count(*) FILTER (WHERE e.kind = 'reward' AND e.amount = g.reward) <> 1
+            OR count(*) FILTER (WHERE e.kind = 'fee' AND e.amount = g.charge - g.reward) <> 1
+            OR count(e.id) <> 3""",
+    "only a settled generation is in the ledger": """
+        SELECT g.id::text FROM generations g
+        JOIN ledger_entries e ON e.business_key = 'generation:' || g.id
+        WHERE g.state <> 'settled'""",
+    "a request has at most one accepted generation": """
+        SELECT request_id::text FROM generations WHERE state IN ('verified', 'settled')
+        GROUP BY request_id HAVING count(*) > 1""",
+    "a done request has an accepted generation": """
+        SELECT r.id::text FROM horde_requests r
+        WHERE r.state = 'done' AND NOT EXISTS (
+            SELECT 1 FROM generations g WHERE g.request_id = r.id AND g.state IN ('verified', 'settled'))""",
+    "an accepted generation ended its request": """
+        SELECT r.id::text FROM horde_requests r JOIN generations g ON g.request_id = r.id
+        WHERE g.state IN ('verified', 'settled') AND r.state NOT IN ('done', 'cancelled')""",
+    "a submitted or accepted generation has its reply until bodies are erased": """
+        SELECT g.id::text FROM generations g JOIN horde_requests r ON r.id = g.request_id
+        LEFT JOIN replies y ON y.generation_id = g.id
+        WHERE g.state IN ('submitted', 'verified', 'settled') AND r.bodies_erased_at IS NULL
+          AND y.generation_id IS NULL""",
+    "the queue holds exactly the queued requests": """
+        SELECT COALESCE(r.id, q.request_id)::text
+        FROM (SELECT id FROM horde_requests WHERE state = 'queued') r
+        FULL JOIN queue_entries q ON q.request_id = r.id
+        WHERE r.id IS NULL OR q.request_id IS NULL""",
+    "a processing request has a generation under way": """
+        SELECT r.id::text FROM horde_requests r WHERE r.state = 'processing' AND NOT EXISTS (
+            SELECT 1 FROM generations g WHERE g.request_id = r.id AND g.state IN ('leased', 'submitted'))""",
+    "a terminal request has an end": """
+        SELECT id::text FROM horde_requests
+        WHERE (state IN ('done', 'faulted', 'cancelled', 'expired')) <> (ended_at IS NOT NULL)""",
+    "an operation key names a request of its own account": """
+        SELECT k.key FROM operation_keys k JOIN horde_requests r ON r.id = k.request_id
+        WHERE r.user_id <> k.user_id""",
+}
+"""Rules that hold after every commit: each query returns the rows that break it."""
+
+AT_REST = {
+    "no generation is stuck before its settlement": """
+        SELECT id::text || ' ' || state FROM generations WHERE state IN ('submitted', 'verified')""",
+    "no request is open past its life": """
+        SELECT id::text || ' ' || state FROM horde_requests
+        WHERE state IN ('preparing', 'queued', 'processing') AND expires_at < now() - interval '60 seconds'""",
+}
+"""Rules that hold too once the rescue period has passed without new work."""
+
+
+def check(session: Session, *, at_rest: bool = False) -> list[Violation]:
+    """Return every rule that does not hold; `at_rest` adds those that need the horde to be idle."""
+    rules = ALWAYS | AT_REST if at_rest else ALWAYS
+    violations = []
+    for rule, query in rules.items():
+        rows = session.execute(text(query)).scalars().fetchmany(ROWS_SHOWN)
+        if rows:
+            violations.append(Violation(rule, tuple(str(row) for row in rows)))
+    return violations

@@ -1,0 +1,190 @@
+"""Takes a worker's reply: stored and committed, then verified by a task; the verdict is awaited briefly (A4, D13)."""
+
+import time
+from dataclasses import dataclass
+from threading import BoundedSemaphore
+from typing import Any
+from uuid import UUID
+
+import structlog
+from psycopg.types.json import Jsonb
+from sqlalchemy import Row, text
+from sqlalchemy.orm import Session
+
+from app.adapters.breaker import Breaker
+from app.adapters.database import after_commit
+from app.domain.errors import AbortedGen, ChatReplyRefused, InvalidJobId, WrongCredentials
+from app.domain.pricing import kudos
+from app.domain.states import GenerationState, RequestState
+from app.domain.task_names import TaskName
+from app.domain.verification import Reply
+from app.services.accounts import authenticate
+from app.services.faults import OTHER_FAULT, WORKER_FAULTS, Failure, fail_generation
+from app.services.runtime import Runtime
+from app.services.transitions import guard
+from config.fault_points import FaultPoint, reach
+
+SLOW_VERDICTS_REST_SECONDS = 5.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the worker is told: its reward in kudos, or that the verdict is still to come."""
+
+    reward: float | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the reply was verified."""
+        return self.reward is not None
+
+
+class VerdictWait:
+    """Bounds how many request threads wait for verdicts, and none while verdicts are slow (details D13)."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._places = BoundedSemaphore(max(1, runtime.settings.native_threads // 4))
+        self._slow = Breaker(SLOW_VERDICTS_REST_SECONDS)
+
+    def __call__(self, generation_id: UUID) -> dict[str, Any] | None:
+        """Return the verdict, or None when it did not come in time or nobody may wait."""
+        if self._slow.is_open or not self._places.acquire(blocking=False):
+            return None
+        started = time.monotonic()
+        try:
+            verdict = self._runtime.bus.wait_for_verdict(generation_id, self._runtime.settings.verdict_wait_seconds)
+        finally:
+            self._places.release()
+        if verdict is None and time.monotonic() - started >= self._runtime.settings.verdict_wait_seconds:
+            self._slow.failed()
+        return verdict
+
+
+class SubmitReply:
+    """The use case of a worker's submit."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._wait = VerdictWait(runtime)
+
+    def deliver(self, api_key: str, generation_id: UUID, reply: Reply) -> Receipt:
+        """Store a reply once, however often it is sent, and report what became of it.
+
+        Raises InvalidApiKey, InvalidJobId, WrongCredentials, AbortedGen, or
+        ChatReplyRefused with what failed.
+        """
+        with self._runtime.database.transaction() as session:
+            row = _load(session, api_key, generation_id)
+            known = _known_outcome(row)
+            if known is not None:
+                return known
+            if row.state != GenerationState.SUBMITTED and not self._store(session, row, reply):
+                raise _aborted()
+        verdict = self._wait(generation_id)
+        return Receipt(None) if verdict is None else _receipt(verdict)
+
+    def fault(self, api_key: str, generation_id: UUID, fault: str) -> Receipt:
+        """Note that a worker cannot serve its job; the request goes to another. Counts once.
+
+        Raises InvalidApiKey, InvalidJobId, WrongCredentials, or AbortedGen when the job had another end.
+        """
+        code = fault if fault in WORKER_FAULTS else OTHER_FAULT
+        with self._runtime.database.transaction() as session:
+            row = _load(session, api_key, generation_id)
+            if row.state == GenerationState.FAULTED:
+                return Receipt(0.0)
+            if row.state != GenerationState.LEASED:
+                raise _aborted()
+            why = Failure(GenerationState.FAULTED, code)
+            if not fail_generation(self._runtime, session, generation_id, why):
+                raise _aborted()
+        return Receipt(0.0)
+
+    def _store(self, session: Session, row: Row[Any], reply: Reply) -> bool:
+        stored = session.execute(
+            _STORE,
+            {
+                "id": row.id,
+                "body": Jsonb(reply.stored()),
+                "sources": guard(GenerationState.SUBMITTED),
+                "rescue": self._runtime.settings.rescue_after_seconds,
+            },
+        ).one_or_none()
+        if stored is None:
+            return False
+        generation_id = str(row.id)
+        after_commit(session, lambda: reach(FaultPoint.REPLY_STORED))
+        after_commit(session, lambda: self._dispatch(generation_id))
+        log.info("reply.stored", generation_id=generation_id, request_id=str(row.request_id))
+        return True
+
+    def _dispatch(self, generation_id: str) -> None:
+        self._runtime.sender.send(TaskName.VERIFY_GENERATION, generation_id)
+        reach(FaultPoint.VERDICT_DISPATCHED)
+
+
+def _load(session: Session, api_key: str, generation_id: UUID) -> Row[Any]:
+    caller = authenticate(session, api_key)
+    row = session.execute(_LOAD, {"id": generation_id}).one_or_none()
+    if row is None:
+        raise InvalidJobId("No job has this id. It may have been given out too long ago.", param="id")
+    if row.owner_id != caller.user_id:
+        raise WrongCredentials("This job was given to a worker of another account.", param="apikey")
+    return row
+
+
+def _known_outcome(row: Row[Any]) -> Receipt | None:
+    """Return what an earlier submit of this job came to; None while that is open."""
+    state = GenerationState(row.state)
+    if state in {GenerationState.VERIFIED, GenerationState.SETTLED}:
+        return Receipt(kudos(row.reward))
+    if state is GenerationState.REFUSED:
+        raise ChatReplyRefused(row.refusal or "The reply was refused.")
+    if state in {GenerationState.FAULTED, GenerationState.CANCELLED}:
+        raise _aborted()
+    if state is GenerationState.SUBMITTED:
+        return None
+    late_for_nothing = row.request_state in {RequestState.DONE, RequestState.FAULTED, RequestState.EXPIRED}
+    if late_for_nothing:
+        raise _aborted()
+    return None
+
+
+def _receipt(verdict: dict[str, Any]) -> Receipt:
+    refusal = verdict.get("refusal")
+    if isinstance(refusal, str):
+        raise ChatReplyRefused(refusal)
+    if verdict.get("aborted"):
+        raise _aborted()
+    return Receipt(float(verdict["reward"]))
+
+
+def _aborted() -> AbortedGen:
+    return AbortedGen("This job has ended: it was faulted, timed out or delivered by another worker. Drop it.")
+
+
+_LOAD = text(
+    """
+    SELECT g.id, g.request_id, g.state, g.reward, g.refusal, w.user_id AS owner_id, r.state AS request_state
+    FROM generations g
+    JOIN workers w ON w.id = g.worker_id
+    JOIN horde_requests r ON r.id = g.request_id
+    WHERE g.id = :id
+    """
+)
+
+_STORE = text(
+    """
+    WITH moved AS (
+        UPDATE generations SET state = 'submitted', submitted_at = now(),
+            next_dispatch_at = now() + make_interval(secs => :rescue)
+        WHERE id = :id AND state = ANY(CAST(:sources AS text[]))
+        RETURNING id
+    )
+    INSERT INTO replies (generation_id, body) SELECT id, :body FROM moved
+    RETURNING generation_id
+    """
+)

@@ -1,0 +1,199 @@
+"""Rescues rows that wait longer than they should: the row's state is the outbox (architecture A4, details D14).
+
+One query a waiting state, each bounded and skipping locked rows:
+
+| waiting                     | rescue                                                        |
+|-----------------------------|---------------------------------------------------------------|
+| generation `submitted`      | verification is dispatched again; terminal after the cap      |
+| generation `verified`       | settlement is kicked again                                    |
+| generation `leased`, late   | timed out; its request goes to another worker                 |
+| request open, past its life | expired, unless a reply is being verified                     |
+"""
+
+from uuid import UUID
+
+import structlog
+from prometheus_client import Counter, Gauge
+from sqlalchemy import text
+
+from app.domain.redis_keys import ChatEvent
+from app.domain.states import GenerationState, RequestState
+from app.domain.task_names import TaskName
+from app.services.faults import Failure, end_request, fail_generation
+from app.services.runtime import Runtime
+
+BATCH = 200
+LONG_QUEUE = 500
+"""A queue this long has its work before it; sending more copies would only make it longer."""
+
+WAITING = Gauge("horde_rows_waiting", "Rows that wait in a transitional state past their time.", ["state"])
+RESCUED = Counter("horde_rows_rescued", "Rows that the sweep gave a new turn or an end.", ["state"])
+
+log = structlog.get_logger()
+
+
+def sweep(runtime: Runtime) -> None:
+    """Run every rescue once."""
+    _rescue_submitted(runtime)
+    _rescue_verified(runtime)
+    _time_out_leased(runtime)
+    _expire_requests(runtime)
+
+
+def _rescue_submitted(runtime: Runtime) -> None:
+    backlog = runtime.bus.queue_length(TaskName.VERIFY_GENERATION.queue.value)
+    if backlog is None or backlog > LONG_QUEUE:
+        # No broker, or it holds enough already. Nothing is counted against the rows.
+        return
+    with runtime.database.transaction() as session:
+        due = session.execute(_DUE_SUBMITTED, {"limit": BATCH, "rescue": runtime.settings.rescue_after_seconds}).all()
+    WAITING.labels(GenerationState.SUBMITTED).set(len(due))
+    for row in due:
+        if row.attempts >= runtime.settings.rescue_attempts:
+            _give_up(runtime, row.id)
+        elif runtime.sender.send(TaskName.VERIFY_GENERATION, str(row.id)):
+            RESCUED.labels(GenerationState.SUBMITTED).inc()
+
+
+def _give_up(runtime: Runtime, generation_id: UUID) -> None:
+    """End a generation whose verification was begun too often and never finished."""
+    why = Failure(GenerationState.FAULTED, "verification_failed")
+    with runtime.database.transaction() as session:
+        fail_generation(runtime, session, generation_id, why)
+    log.error("verification.gave_up", generation_id=str(generation_id))
+
+
+def _rescue_verified(runtime: Runtime) -> None:
+    with runtime.database.transaction() as session:
+        waiting = int(session.execute(_COUNT_VERIFIED, {"rescue": runtime.settings.rescue_after_seconds}).scalar_one())
+    WAITING.labels(GenerationState.VERIFIED).set(waiting)
+    if waiting and runtime.sender.send(TaskName.SETTLE_BATCH):
+        RESCUED.labels(GenerationState.VERIFIED).inc(waiting)
+
+
+def _time_out_leased(runtime: Runtime) -> None:
+    with runtime.database.transaction() as session:
+        due = session.execute(_DUE_LEASED, {"limit": BATCH}).all()
+    WAITING.labels(GenerationState.LEASED).set(len(due))
+    for row in due:
+        why = Failure(GenerationState.TIMED_OUT, "timed_out")
+        with runtime.database.transaction() as session:
+            if fail_generation(runtime, session, row.id, why):
+                RESCUED.labels(GenerationState.LEASED).inc()
+
+
+def _expire_requests(runtime: Runtime) -> None:
+    fault = {
+        "rc": "RequestExpired",
+        "message": "No worker delivered before the request's time was over.",
+        "param": None,
+    }
+    with runtime.database.transaction() as session:
+        due = session.execute(_DUE_REQUESTS, {"limit": BATCH}).scalars().all()
+    for request_id in due:
+        with runtime.database.transaction() as session:
+            # The order of locks is the claim's: the queue entry, then the request.
+            session.execute(_LOCK_ENTRY, {"id": request_id})
+            if session.execute(_STILL_OPEN, {"id": request_id}).first() is None:
+                continue
+            session.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": request_id})
+            end_request(runtime, session, request_id, RequestState.EXPIRED, fault=fault)
+        RESCUED.labels(RequestState.EXPIRED).inc()
+
+
+def publish_ended(runtime: Runtime) -> int:
+    """Ring again for every request that ended just now, in case the first ring was lost; return how many."""
+    window = 2 * runtime.settings.sweep_seconds
+    with runtime.database.transaction() as session:
+        ended = session.execute(_JUST_ENDED, {"window": window, "limit": 10 * BATCH}).scalars().all()
+    runtime.bus.publish_chats(ended, ChatEvent.DONE)
+    return len(ended)
+
+
+def erase_bodies(runtime: Runtime) -> int:
+    """Erase conversations and replies of requests that ended long enough ago; return of how many (details D10)."""
+    with runtime.database.transaction() as session:
+        erased = session.execute(
+            _ERASE, {"limit": 10 * BATCH, "retention": runtime.settings.body_retention_seconds}
+        ).all()
+        session.execute(text("DELETE FROM operation_keys WHERE created_at < now() - interval '24 hours'"))
+    return len(erased)
+
+
+def vacuum_queue(runtime: Runtime) -> None:
+    """Clear the dead entries at the head of the hot queue: they are what slows a claim (details D11)."""
+    with runtime.database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM (ANALYZE) queue_entries"))
+
+
+_DUE_SUBMITTED = text(
+    """
+    UPDATE generations g SET next_dispatch_at = now() + make_interval(secs => :rescue * power(2, least(g.attempts, 6)))
+    WHERE g.id IN (
+        SELECT id FROM generations WHERE state = 'submitted' AND next_dispatch_at < now()
+        ORDER BY next_dispatch_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    )
+    RETURNING g.id, g.request_id, g.attempts
+    """
+)
+
+_COUNT_VERIFIED = text(
+    """
+    SELECT count(*) FROM (
+        SELECT 1 FROM generations
+        WHERE state = 'verified' AND next_dispatch_at < now() - make_interval(secs => :rescue) LIMIT 10000
+    ) late
+    """
+)
+
+_DUE_LEASED = text(
+    """
+    SELECT id FROM generations
+    WHERE state = 'leased' AND deadline_at < now() ORDER BY deadline_at LIMIT :limit
+    """
+)
+
+_DUE_REQUESTS = text(
+    """
+    SELECT r.id FROM horde_requests r
+    WHERE r.state IN ('preparing', 'queued', 'processing') AND r.expires_at < now()
+    ORDER BY r.expires_at LIMIT :limit
+    """
+)
+
+_LOCK_ENTRY = text("SELECT 1 FROM queue_entries WHERE request_id = :id FOR UPDATE")
+
+_STILL_OPEN = text(
+    """
+    SELECT 1 FROM horde_requests r
+    WHERE r.id = :id AND r.state IN ('preparing', 'queued', 'processing') AND r.expires_at < now()
+      AND NOT EXISTS (
+          SELECT 1 FROM generations g WHERE g.request_id = r.id AND g.state IN ('submitted', 'verified'))
+    FOR UPDATE OF r SKIP LOCKED
+    """
+)
+
+_JUST_ENDED = text(
+    """
+    SELECT id FROM horde_requests WHERE ended_at > now() - make_interval(secs => :window)
+    ORDER BY ended_at DESC LIMIT :limit
+    """
+)
+
+_ERASE = text(
+    """
+    WITH due AS (
+        SELECT r.id FROM horde_requests r
+        WHERE r.ended_at < now() - make_interval(secs => :retention) AND r.bodies_erased_at IS NULL
+          AND NOT EXISTS (
+              SELECT 1 FROM generations g WHERE g.request_id = r.id AND g.state IN ('leased', 'submitted'))
+        ORDER BY r.ended_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    ), bodies AS (
+        DELETE FROM request_bodies b USING due WHERE b.request_id = due.id
+    ), answers AS (
+        DELETE FROM replies y USING generations g, due WHERE y.generation_id = g.id AND g.request_id = due.id
+    )
+    UPDATE horde_requests r SET bodies_erased_at = now() FROM due WHERE r.id = due.id
+    RETURNING r.id
+    """
+)

@@ -1,0 +1,183 @@
+"""Judges a submitted reply against its request's contract, and computes what it costs (contract C6, details D8).
+
+Three steps: note the attempt and commit, judge with no lock held, then one
+guarded move that stores verdict and amounts together. Run twice, late or at
+once, it comes to the same rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import structlog
+from prometheus_client import Counter
+from psycopg.types.json import Jsonb
+from sqlalchemy import Row, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from app.adapters.database import after_commit
+from app.domain.contract import ChatRequest
+from app.domain.errors import ChatReplyRefused
+from app.domain.model_sizes import billions
+from app.domain.pricing import REQUEST_TAX, charge, kudos, output_tokens, reward
+from app.domain.redis_keys import ChatEvent
+from app.domain.request_status import CHARGE_BASIS
+from app.domain.states import GenerationState, RequestState
+from app.domain.task_names import TaskName
+from app.domain.verification import Reply, verify
+from app.services.faults import Failure, fail_generation
+from app.services.runtime import Runtime
+from app.services.transitions import guard
+from config.fault_points import FaultPoint, reach
+
+SETTLEMENT_DEBOUNCE_MILLISECONDS = 200
+SETTLEMENT_DEBOUNCE_KEY = "horde:settlement:kicked"
+REFUSAL_LENGTH = 1000
+
+VERDICTS = Counter("horde_verdicts", "Replies judged.", ["verdict"])
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a verified reply is worth, in millikudos."""
+
+    tokens: int
+    charge: int
+    reward: int
+
+
+def verify_generation(runtime: Runtime, generation_id: UUID) -> None:
+    """Verify a submitted generation; a no-op for one that is in any other state."""
+    with runtime.database.transaction() as session:
+        row = session.execute(
+            _BEGIN, {"id": generation_id, "rescue": runtime.settings.rescue_after_seconds}
+        ).one_or_none()
+    reach(FaultPoint.VERIFICATION_BEGUN)
+    if row is None:
+        return
+    submitted = Reply.from_stored(row.body)
+    try:
+        kept = verify(ChatRequest.from_stored(row.contract), submitted, max_length=row.max_length)
+    except ChatReplyRefused as refusal:
+        _refuse(runtime, row, refusal.message)
+        return
+    _accept(runtime, row, kept, changed=kept != submitted)
+
+
+def price(row: Row[Any], reply: Reply) -> Amounts:
+    """Price a reply by its characters (native-api N5, details D8)."""
+    tokens = output_tokens(reply.characters, row.max_length)
+    earned = reward(tokens, min(row.context_tokens, row.max_context_length), billions(row.model))
+    return Amounts(tokens=tokens, charge=charge(earned) + REQUEST_TAX, reward=earned)
+
+
+def _accept(runtime: Runtime, row: Row[Any], reply: Reply, *, changed: bool) -> None:
+    amounts = price(row, reply)
+    try:
+        with runtime.database.transaction() as session:
+            accepted = _store_verdict(session, row, reply, amounts, changed=changed)
+            if accepted:
+                _announce(runtime, session, row.id, row.request_id, {"reward": kudos(amounts.reward)})
+    except IntegrityError:
+        # Another generation of this request was accepted while this one waited for its lock.
+        accepted = False
+    if not accepted:
+        _supersede(runtime, row)
+        return
+    VERDICTS.labels("accepted").inc()
+    log.info("generation.verified", generation_id=str(row.id), request_id=str(row.request_id), tokens=amounts.tokens)
+    if runtime.bus.first_in(SETTLEMENT_DEBOUNCE_KEY, SETTLEMENT_DEBOUNCE_MILLISECONDS):
+        runtime.sender.send(TaskName.SETTLE_BATCH)
+
+
+def _store_verdict(session: Session, row: Row[Any], reply: Reply, amounts: Amounts, *, changed: bool) -> bool:
+    if row.request_state == RequestState.QUEUED:
+        # A late result of a request that waits again: it leaves the queue, entry first as in the claim.
+        session.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": row.request_id})
+    accepted = session.execute(
+        _ACCEPT,
+        {
+            "id": row.id,
+            "request_id": row.request_id,
+            "tokens": amounts.tokens,
+            "charge": amounts.charge,
+            "reward": amounts.reward,
+            "charge_basis": CHARGE_BASIS,
+            "sources": guard(GenerationState.VERIFIED),
+            "request_sources": guard(RequestState.DONE),
+        },
+    ).one_or_none()
+    if accepted is None:
+        return False
+    if changed:
+        session.execute(
+            text("UPDATE replies SET body = :body WHERE generation_id = :id"),
+            {"id": row.id, "body": Jsonb(reply.stored())},
+        )
+    return True
+
+
+def _refuse(runtime: Runtime, row: Row[Any], message: str) -> None:
+    refusal = message[:REFUSAL_LENGTH]
+    why = Failure(GenerationState.REFUSED, "reply_refused", refusal)
+    with runtime.database.transaction() as session:
+        if fail_generation(runtime, session, row.id, why):
+            after_commit(session, lambda: runtime.bus.put_verdict(row.id, {"refusal": refusal}))
+    VERDICTS.labels("refused").inc()
+
+
+def _supersede(runtime: Runtime, row: Row[Any]) -> None:
+    """End a generation whose request another one delivered; nothing is charged for it."""
+    why = Failure(GenerationState.FAULTED, "superseded")
+    with runtime.database.transaction() as session:
+        if fail_generation(runtime, session, row.id, why):
+            after_commit(session, lambda: runtime.bus.put_verdict(row.id, {"aborted": True}))
+
+
+def _announce(
+    runtime: Runtime, session: Session, generation_id: UUID, request_id: UUID, verdict: dict[str, object]
+) -> None:
+    def tell() -> None:
+        reach(FaultPoint.VERDICT_STORED)
+        runtime.bus.publish_chat(request_id, ChatEvent.DONE)
+        runtime.bus.put_verdict(generation_id, verdict)
+        reach(FaultPoint.VERDICT_SIGNALLED)
+
+    after_commit(session, tell)
+
+
+_BEGIN = text(
+    """
+    UPDATE generations g SET attempts = g.attempts + 1,
+        next_dispatch_at = now() + make_interval(secs => :rescue * power(2, least(g.attempts, 6)))
+    FROM horde_requests r, request_bodies b, replies y
+    WHERE g.id = :id AND g.state = 'submitted'
+      AND r.id = g.request_id AND b.request_id = r.id AND y.generation_id = g.id
+    RETURNING g.id, g.request_id, g.model, r.state AS request_state, r.max_length, r.max_context_length,
+        r.context_tokens, b.contract, y.body
+    """
+)
+
+# The request's row is locked first, as everywhere; the unique index over accepted
+# generations has the last word when two replies race for one request.
+_ACCEPT = text(
+    """
+    WITH locked AS (
+        SELECT id FROM horde_requests WHERE id = :request_id FOR UPDATE
+    ), accepted AS (
+        UPDATE generations g SET state = 'verified', ended_at = now(), tokens = :tokens, charge = :charge,
+            reward = :reward, charge_basis = :charge_basis, attempts = 0, next_dispatch_at = now()
+        FROM locked
+        WHERE g.id = :id AND g.state = ANY(CAST(:sources AS text[]))
+        RETURNING g.id
+    ), ended AS (
+        UPDATE horde_requests r SET state = 'done', ended_at = now()
+        FROM accepted
+        WHERE r.id = :request_id AND r.state = ANY(CAST(:request_sources AS text[]))
+    )
+    SELECT id FROM accepted
+    """
+)

@@ -1,0 +1,1 @@
+"""The `horde` command: readable tables for people, `--json` for scripts."""

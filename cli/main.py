@@ -1,0 +1,18 @@
+"""Entry point of the `horde` command."""
+
+import click
+
+from cli.accounts import key, user
+from cli.database import db
+from cli.kudos import kudos
+from cli.settings import settings
+from cli.up import down, up
+
+
+@click.group()
+def main() -> None:
+    """Run and operate a horde."""
+
+
+for _command in (up, down, user, key, kudos, settings, db):
+    main.add_command(_command)

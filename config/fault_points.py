@@ -1,0 +1,51 @@
+"""Named places at which a test can kill a process, to prove that nothing is lost there.
+
+There is one after each commit and after each call to the outside. A point does
+nothing unless `HORDE_FAULT_POINT` names it; then the first process to reach it
+dies by SIGKILL, once: the file that `HORDE_FAULT_MARKER` names records that it
+fired, so that the process which comes back lives.
+"""
+
+import os
+import signal
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+
+
+class FaultPoint(StrEnum):
+    """Every point there is. A flow test arms each of them in turn."""
+
+    REQUEST_STORED = "request.stored"
+    REQUEST_SIGNALLED = "request.signalled"
+    GENERATION_LEASED = "generation.leased"
+    REPLY_STORED = "reply.stored"
+    VERDICT_DISPATCHED = "verdict.dispatched"
+    FAULT_STORED = "fault.stored"
+    VERIFICATION_BEGUN = "verification.begun"
+    VERDICT_STORED = "verdict.stored"
+    VERDICT_SIGNALLED = "verdict.signalled"
+    SETTLEMENT_STORED = "settlement.stored"
+    CANCEL_STORED = "cancel.stored"
+    FRONT_SUBMITTED = "front.submitted"
+    FRONT_ANSWER_READ = "front.answer_read"
+    FRONT_CANCELLED = "front.cancelled"
+
+
+@lru_cache(maxsize=1)
+def _armed() -> tuple[str, Path | None]:
+    marker = os.environ.get("HORDE_FAULT_MARKER")
+    return os.environ.get("HORDE_FAULT_POINT", ""), Path(marker) if marker else None
+
+
+def reach(point: FaultPoint) -> None:
+    """Die here by SIGKILL when a test armed this point and it has not fired yet."""
+    name, marker = _armed()
+    if point.value != name:
+        return
+    if marker is not None:
+        try:
+            marker.touch(exist_ok=False)
+        except FileExistsError:
+            return
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,70 @@
+"""Structured logs: one JSON object a line, bound to the request that caused it.
+
+Prompts, replies, keys and signed URLs are never logged; the redaction below is
+the last wall, not the first.
+"""
+
+import logging
+import logging.config
+from collections.abc import MutableMapping
+from typing import Any
+
+import orjson
+import structlog
+
+from config.settings import MASK, Settings
+
+SECRET_FIELDS = frozenset(
+    {"apikey", "api_key", "authorization", "passkey", "password", "proxy_authorization", "secret"}
+)
+
+
+def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Mask every field whose name says that it is a secret."""
+    for name in event:
+        if name.lower() in SECRET_FIELDS:
+            event[name] = MASK
+    return event
+
+
+def _render(value: Any, **_: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
+
+
+def configure_logging(settings: Settings, process: str) -> None:
+    """Send the logs of this process, the libraries' among them, to stderr as JSON lines."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.horde_log_level)),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(process=process)
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {
+                "json": {
+                    "()": structlog.stdlib.ProcessorFormatter,
+                    "foreign_pre_chain": shared,
+                    "processors": [
+                        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                        structlog.processors.JSONRenderer(serializer=_render),
+                    ],
+                }
+            },
+            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+            "root": {"handlers": ["stderr"], "level": settings.horde_log_level},
+            # A line for each message received and each task done would say what the events below say better.
+            "loggers": {name: {"level": "WARNING"} for name in ("kombu", "celery.worker.strategy", "celery.app.trace")},
+        }
+    )

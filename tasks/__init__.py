@@ -1,0 +1,1 @@
+"""Celery: when and how often work is done, never what it is."""

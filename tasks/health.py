@@ -1,0 +1,55 @@
+"""Health and metrics of a Celery process, on a port of its own (operations O4)."""
+
+import json
+import os
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
+
+from app.services.readiness import readiness
+from app.services.runtime import Runtime
+from config.settings import get_settings
+
+
+def serve_health(runtime: Callable[[], Runtime], port: int) -> ThreadingHTTPServer:
+    """Serve /healthz, /readyz and /metrics from a thread of this process."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answers = {"/healthz": _alive, "/readyz": lambda: _ready(runtime()), "/metrics": _metrics}
+            answer = answers.get(self.path)
+            status, kind, body = answer() if answer else (404, "application/json", b'{"message": "No such route."}')
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stay silent: scrapes are no events."""
+
+    server = ThreadingHTTPServer((get_settings().horde_bind_host, port), Handler)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, name="health", daemon=True).start()
+    return server
+
+
+def _alive() -> tuple[int, str, bytes]:
+    return 200, "application/json", b'{"status": "ok"}'
+
+
+def _ready(runtime: Runtime) -> tuple[int, str, bytes]:
+    checks = readiness(runtime)
+    good = all(checks.values())
+    body = json.dumps({"status": "ok" if good else "unavailable", "services": checks})
+    return 200 if good else 503, "application/json", body.encode()
+
+
+def _metrics() -> tuple[int, str, bytes]:
+    registry: CollectorRegistry = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return 200, CONTENT_TYPE_LATEST, generate_latest(registry)

@@ -1,0 +1,27 @@
+"""The beat table, in one place. Each entry expires before its next turn, so a backlog cannot stampede."""
+
+from app.domain.task_names import TaskName
+from config.settings import Settings
+
+FOLD_SECONDS = 10.0
+ERASE_SECONDS = 60.0
+VACUUM_SECONDS = 30.0
+
+
+def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
+    """Return Celery's schedule for these settings."""
+    periods = {
+        TaskName.SWEEP: settings.sweep_seconds,
+        TaskName.PUBLISH_ENDED: settings.sweep_seconds,
+        TaskName.FOLD_BALANCES: FOLD_SECONDS,
+        TaskName.ERASE_BODIES: ERASE_SECONDS,
+        TaskName.VACUUM_QUEUE: VACUUM_SECONDS,
+    }
+    return {
+        task.value: {
+            "task": task.value,
+            "schedule": seconds,
+            "options": {"queue": task.queue.value, "expires": seconds},
+        }
+        for task, seconds in periods.items()
+    }

@@ -1,0 +1,23 @@
+"""Tasks of the `upkeep` queue: rescue, retention, and the hot queue's vacuum."""
+
+from app.domain.task_names import TaskName
+from app.services import sweep as sweeping
+from tasks.celery_app import celery, runtime
+
+
+@celery.task(name=TaskName.SWEEP.value, max_retries=0)
+def sweep() -> None:
+    """Rescue rows that wait longer than they should."""
+    sweeping.sweep(runtime())
+
+
+@celery.task(name=TaskName.ERASE_BODIES.value, max_retries=0)
+def erase_bodies() -> None:
+    """Erase the bodies of requests that ended long enough ago."""
+    sweeping.erase_bodies(runtime())
+
+
+@celery.task(name=TaskName.VACUUM_QUEUE.value, max_retries=0)
+def vacuum_queue() -> None:
+    """Vacuum the hot queue."""
+    sweeping.vacuum_queue(runtime())

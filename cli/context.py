@@ -32,4 +32,4 @@ def transaction() -> Iterator[Session]:
     except OperationalError as error:
         raise click.ClickException(f"the database cannot be reached: {error.orig}") from None
     finally:
-        database.engine.dispose()
+        database.close()

@@ -4,7 +4,8 @@ import sys
 
 import click
 
-from config.settings import LauncherSettings
+from config.settings import SettingsError, load_launcher_settings
+from launcher.accounts import create_accounts
 from launcher.errors import LauncherError
 from launcher.options import UpOptions
 from launcher.plan import home_of
@@ -28,13 +29,10 @@ def up(detach: bool, backend: str | None, model: str | None, no_worker: bool) ->
     DATABASE_URL, REDIS_URL and S3_ENDPOINT_URL name services to use instead of
     its own.
     """
-    # Reading a horde's accounts needs the whole application, which `down` should not have to load.
-    from launcher.accounts import create_accounts  # noqa: PLC0415
-
     try:
         options = UpOptions(detach=detach, with_worker=not no_worker, backend_url=backend, backend_model=model)
-        bring_up(LauncherSettings(), options, create_accounts)
-    except LauncherError as error:
+        bring_up(load_launcher_settings(), options, create_accounts)
+    except (LauncherError, SettingsError) as error:
         click.echo(f"\n{error}", err=True)
         sys.exit(1)
     except StopRequested as request:
@@ -45,8 +43,8 @@ def up(detach: bool, backend: str | None, model: str | None, no_worker: bool) ->
 def down() -> None:
     """Stop everything that runs from this horde's home."""
     try:
-        stopped = take_down(home_of(LauncherSettings()))
-    except LauncherError as error:
+        stopped = take_down(home_of(load_launcher_settings()))
+    except (LauncherError, SettingsError) as error:
         click.echo(error, err=True)
         sys.exit(1)
     click.echo("The horde is stopped." if stopped else "Nothing runs.")

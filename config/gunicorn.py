@@ -1,5 +1,9 @@
 """Gunicorn's settings for the `web` process: request threads, one or more processes behind one port."""
 
+import os
+
+from prometheus_client import multiprocess
+
 from config.settings import get_settings
 
 _settings = get_settings()
@@ -21,9 +25,5 @@ control_socket_disable = True
 
 def child_exit(_server: object, worker: object) -> None:
     """Forget the figures of a process that has gone."""
-    import os
-
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        from prometheus_client import multiprocess
-
         multiprocess.mark_process_dead(worker.pid)  # type: ignore[attr-defined, no-untyped-call]

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import structlog
 
-from config.settings import MASK, Settings
+from config.settings import MASK, FrontSettings
 
 SECRET_FIELDS = frozenset(
     {"apikey", "api_key", "authorization", "passkey", "password", "proxy_authorization", "secret"}
@@ -31,7 +31,7 @@ def _render(value: Any, **_: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-def configure_logging(settings: Settings, process: str) -> None:
+def configure_logging(settings: FrontSettings, process: str) -> None:
     """Send the logs of this process, the libraries' among them, to stderr as JSON lines."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,

@@ -6,9 +6,9 @@ environment is refused with all its problems listed at once (`SettingsError`).
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Self, TypeVar
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, computed_field, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MASK = "********"
@@ -43,12 +43,11 @@ RedisUrl = Annotated[str, AfterValidator(_redis_url)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
-class Settings(BaseSettings):
-    """Everything that can be set from outside. Names are the environment's, in lower case."""
+class FrontSettings(BaseSettings):
+    """What a front needs to know, and every other process too. Names are the environment's, in lower case."""
 
     model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
 
-    database_url: PostgresUrl = Field(description="PostgreSQL, the only truth.", repr=False)
     redis_url: RedisUrl = Field(description="Redis or Valkey: signals, verdicts, leases.", repr=False)
     broker_url: RedisUrl | None = Field(
         default=None, description="Celery's broker, when it is not REDIS_URL.", repr=False
@@ -122,7 +121,6 @@ class Settings(BaseSettings):
             raise ValueError("SERVICE_PASSKEY: must have at least 16 characters")
         return self
 
-    @computed_field  # type: ignore[prop-decorator]
     @property
     def celery_broker_url(self) -> str:
         """The broker in force: BROKER_URL, else REDIS_URL."""
@@ -162,13 +160,42 @@ class LauncherSettings(BaseSettings):
     s3_endpoint_url: str | None = Field(default=None, description="S3 store to use instead of one of its own.")
 
 
+class Settings(FrontSettings):
+    """Everything that can be set from outside: a front's settings and where the truth is."""
+
+    database_url: PostgresUrl = Field(description="PostgreSQL, the only truth.", repr=False)
+
+
+Loaded = TypeVar("Loaded", bound=BaseSettings)
+
+
 def load_settings() -> Settings:
     """Read the environment.
 
     Raises SettingsError with every problem, each naming its variable.
     """
+    return _load(Settings)
+
+
+def load_front_settings() -> FrontSettings:
+    """Read the environment of a front, which needs no database.
+
+    Raises SettingsError with every problem, each naming its variable.
+    """
+    return _load(FrontSettings)
+
+
+def load_launcher_settings() -> LauncherSettings:
+    """Read the launcher's part of the environment.
+
+    Raises SettingsError with every problem, each naming its variable.
+    """
+    return _load(LauncherSettings)
+
+
+def _load(kind: type[Loaded]) -> Loaded:
     try:
-        return Settings()  # type: ignore[call-arg]
+        return kind()
     except ValidationError as error:
         lines = []
         for problem in error.errors():

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import orjson
+from prometheus_client import Counter
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -12,6 +13,8 @@ from config.settings import Settings
 CONNECT_TIMEOUT_SECONDS = 3
 STATEMENT_TIMEOUT_MILLISECONDS = 15_000
 IDLE_IN_TRANSACTION_MILLISECONDS = 30_000
+
+STATEMENTS = Counter("horde_sql_statements", "SQL statements sent to PostgreSQL.")
 
 Effect = Callable[[], None]
 
@@ -31,6 +34,10 @@ def _release_effects(session: Session) -> None:
 
 def _drop_effects(session: Session) -> None:
     session.info.pop("pending", None)
+
+
+def _count_statement(*_: object) -> None:
+    STATEMENTS.inc()
 
 
 def _dump_json(value: object) -> str:
@@ -64,6 +71,7 @@ class Database:
                 ),
             },
         )
+        event.listen(self.engine, "before_cursor_execute", _count_statement)
         self._sessions = sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
         event.listen(self._sessions, "after_commit", _release_effects)
         event.listen(self._sessions, "after_rollback", _drop_effects)
@@ -87,6 +95,10 @@ class Database:
         """Ask the server for a sign of life; raises SQLAlchemyError when it gives none."""
         with self.engine.connect() as connection:
             connection.execute(text("SELECT 1"))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
 
     def reopen_after_fork(self) -> None:
         """Leave the parent's connections alone and start a pool of this child's own."""

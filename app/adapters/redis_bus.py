@@ -54,6 +54,11 @@ class RedisBus:
         """Ask the server for a sign of life; raises RedisError when it gives none."""
         self._redis.ping()
 
+    def close(self) -> None:
+        """Close every connection."""
+        self._redis.close()
+        self._waiting.close()
+
     def publish_chat(self, request_id: UUID, event: ChatEvent) -> None:
         """Wake the front that waits for this request."""
         self._publish("chat", [(chat_channel(str(request_id)), chat_event(event))])

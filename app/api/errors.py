@@ -51,7 +51,7 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _unexpected(error: Exception) -> Response:
-    log.exception("request.failed", error=type(error).__name__)
+    log.error("request.failed", error=type(error).__name__, exc_info=error)
     return json_response({"message": "Internal Server Error", "rc": HordeError.rc}, 500)
 
 

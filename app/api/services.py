@@ -56,4 +56,4 @@ def build_services(runtime: Runtime) -> NativeServices:
 
 def services() -> NativeServices:
     """Return the services of the app that handles this call."""
-    return cast(NativeServices, current_app.extensions[EXTENSION])
+    return cast("NativeServices", current_app.extensions[EXTENSION])

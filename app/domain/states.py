@@ -73,9 +73,7 @@ GENERATION_MOVES: dict[GenerationState, frozenset[GenerationState]] = {
             GenerationState.TIMED_OUT,
         }
     ),
-    GenerationState.SUBMITTED: frozenset(
-        {GenerationState.VERIFIED, GenerationState.REFUSED, GenerationState.FAULTED}
-    ),
+    GenerationState.SUBMITTED: frozenset({GenerationState.VERIFIED, GenerationState.REFUSED, GenerationState.FAULTED}),
     GenerationState.VERIFIED: frozenset({GenerationState.SETTLED}),
     GenerationState.CANCELLED: frozenset({GenerationState.SETTLED}),
     GenerationState.TIMED_OUT: frozenset({GenerationState.SUBMITTED}),

@@ -171,13 +171,18 @@ def ensure_local_accounts(settings: Settings, keys: LocalKeys) -> None:
         ("worker", AccountKind.USER, keys.worker),
     )
     database = Database(settings, pool_size=1, application="launcher")
-    with database.transaction() as session:
-        for name, kind, key in wanted:
-            _ensure_account(session, name, kind, key)
-        known = session.scalar(select(User.id).where(User.passkey_sha256 == digest(keys.service_passkey)))
-        if known is None:
-            service = create_user(session, "front", AccountKind.SERVICE)
-            set_passkey(session, service.id, keys.service_passkey)
+    try:
+        with database.transaction() as session:
+            for name, kind, key in wanted:
+                _ensure_account(session, name, kind, key)
+            _ensure_service(session, keys.service_passkey)
+    finally:
+        database.close()
+
+
+def _ensure_service(session: Session, passkey: str) -> None:
+    if session.scalar(select(User.id).where(User.passkey_sha256 == digest(passkey))) is None:
+        set_passkey(session, create_user(session, "front", AccountKind.SERVICE).id, passkey)
 
 
 def _ensure_account(session: Session, name: str, kind: AccountKind, key: str) -> None:

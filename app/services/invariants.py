@@ -5,9 +5,8 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.orm import Session
-
 
 ROWS_SHOWN = 5
 
@@ -87,7 +86,7 @@ AT_REST = {
 """Rules that hold too once the rescue period has passed without new work."""
 
 
-def check(session: Session, *, at_rest: bool = False) -> list[Violation]:
+def check(session: Session | Connection, *, at_rest: bool = False) -> list[Violation]:
     """Return every rule that does not hold; `at_rest` adds those that need the horde to be idle."""
     rules = ALWAYS | AT_REST if at_rest else ALWAYS
     violations = []

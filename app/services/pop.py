@@ -14,8 +14,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.adapters.database import after_commit
-from app.domain.declaration import Declaration, Limit
 from app.domain.contract import ChatRequest
+from app.domain.declaration import Declaration, Limit
 from app.domain.errors import AnonForbiddenWorker, WorkerMaintenance, WrongCredentials
 from app.domain.lifetimes import job_ttl_seconds
 from app.domain.narrowing import chat_payload

@@ -1,0 +1,148 @@
+"""The readers of the top-level members, in OpenAI's order of checks (reference: OpenAI contract 3.1)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from app.domain.contract import refusals
+from app.domain.contract.fields import (
+    INT32_MAX,
+    as_array,
+    as_boolean,
+    as_choice,
+    as_integer,
+    as_number,
+    as_object,
+    as_string,
+    refuse_unknown_keys,
+)
+from app.domain.contract.horde_options import parse_horde_options
+from app.domain.contract.labels import MAX_SAFETY_IDENTIFIER, parse_metadata
+from app.domain.contract.messages import parse_messages
+from app.domain.contract.response_format import parse_response_format
+from app.domain.contract.tools import parse_parallel_tool_calls, parse_tool_choice, parse_tools
+
+MAX_STOPS = 4
+MAX_OPERATION_KEY = 255
+DEFAULT_REASONING_EFFORT = "medium"
+REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+Reader = Callable[[object, Mapping[str, Any]], Any]
+"""Takes a member's value and what was read before it."""
+
+
+def parse_operation_key(value: object) -> str:
+    """An operation key, from the body or from the header (details D1)."""
+    key = as_string(value, "operation_key", most=MAX_OPERATION_KEY)
+    if not key:
+        raise refusals.refusal(
+            "Invalid 'operation_key': empty string. Expected a string with minimum length 1, "
+            "but got an empty string instead.",
+            "operation_key",
+            "empty_string",
+        )
+    return key
+
+
+def _count(path: str) -> Reader:
+    return lambda value, _read: as_integer(value, path, 1, INT32_MAX)
+
+
+def _number(path: str, low: int, high: int) -> Reader:
+    return lambda value, _read: as_number(value, path, low, high)
+
+
+def _string(path: str, most: int | None = None) -> Reader:
+    return lambda value, _read: as_string(value, path, most=most)
+
+
+def _read_max_tokens(value: object, read: Mapping[str, Any]) -> int:
+    tokens = as_integer(value, "max_tokens", 1, INT32_MAX)
+    if read.get("max_completion_tokens", tokens) != tokens:
+        raise refusals.refusal(
+            "Invalid value for 'max_tokens': 'max_tokens' and 'max_completion_tokens' differ. Send one of them.",
+            "max_tokens",
+        )
+    return tokens
+
+
+def _read_reasoning_effort(value: object, _read: Mapping[str, Any]) -> str | None:
+    effort = as_choice(value, "reasoning_effort", REASONING_EFFORTS)
+    return None if effort == DEFAULT_REASONING_EFFORT else effort
+
+
+def _read_stop(value: object, _read: Mapping[str, Any]) -> tuple[str, ...]:
+    """The stop strings without empty ones: many clients send an empty one for none."""
+    if isinstance(value, str):
+        return (value,) if value else ()
+    items = as_array(value, "stop", "one of a string or array of strings", most=MAX_STOPS)
+    stops = (as_string(item, f"stop[{index}]") for index, item in enumerate(items))
+    return tuple(stop for stop in stops if stop)
+
+
+def _read_stream_options(value: object, read: Mapping[str, Any]) -> bool:
+    """Whether the client wants a usage chunk."""
+    options = as_object(value, "stream_options")
+    if not read.get("stream"):
+        raise refusals.refusal(
+            "The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options"
+        )
+    refuse_unknown_keys(options, ("include_usage",), "stream_options")
+    return as_boolean(options.get("include_usage", False), "stream_options.include_usage")
+
+
+READERS: dict[str, Reader] = {
+    "messages": lambda value, _read: parse_messages(value),
+    "tools": lambda value, _read: parse_tools(value),
+    "tool_choice": lambda value, read: parse_tool_choice(value, read.get("tools")),
+    "parallel_tool_calls": lambda value, read: parse_parallel_tool_calls(value, read.get("tools")),
+    "max_completion_tokens": _count("max_completion_tokens"),
+    "temperature": _number("temperature", 0, 2),
+    "top_p": _number("top_p", 0, 1),
+    "presence_penalty": _number("presence_penalty", -2, 2),
+    "frequency_penalty": _number("frequency_penalty", -2, 2),
+    "user": _string("user"),
+    "seed": lambda value, _read: as_integer(value, "seed", -(2**63), 2**63 - 1),
+    "safety_identifier": _string("safety_identifier", MAX_SAFETY_IDENTIFIER),
+    "prompt_cache_key": _string("prompt_cache_key"),
+    "response_format": lambda value, _read: parse_response_format(value),
+    "max_tokens": _read_max_tokens,
+    "reasoning_effort": _read_reasoning_effort,
+    "stop": _read_stop,
+    "stream": lambda value, _read: as_boolean(value, "stream"),
+    "stream_options": _read_stream_options,
+    "metadata": lambda value, _read: parse_metadata(value),
+    "horde": lambda value, _read: parse_horde_options(value),
+    "operation_key": lambda value, _read: parse_operation_key(value),
+    "dry_run": lambda value, _read: as_boolean(value, "dry_run"),
+}
+"""Every member but the model, in the order in which they are checked."""
+
+NATIVE_KEYS = frozenset({"operation_key", "dry_run"})
+"""Top-level keys of the native face alone (details D1)."""
+
+LABELS = ("user", "metadata", "safety_identifier", "prompt_cache_key")
+"""Members that are stored and never sent to a worker (details D2)."""
+
+UNSUPPORTED_KEYS: dict[str, str] = {
+    "n": "Each request yields one choice: leave it out.",
+    "functions": "Use 'tools'.",
+    "function_call": "Use 'tool_choice'.",
+} | dict.fromkeys(
+    (
+        "audio",
+        "logit_bias",
+        "logprobs",
+        "modalities",
+        "moderation",
+        "prediction",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "service_tier",
+        "store",
+        "top_logprobs",
+        "verbosity",
+        "web_search_options",
+    ),
+    "Leave it out.",
+)
+"""OpenAI's keys that the horde does not implement, with what to do instead."""

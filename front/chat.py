@@ -1,0 +1,162 @@
+"""`POST /v1/chat/completions` (front F1, F3, F4)."""
+
+import logging
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from quart import Blueprint, Response, request
+
+from app.domain.contract import ChatRequest, Face, parse_chat_request
+from app.domain.contract.drop_table import without_no_ops
+from app.domain.errors import HordeError
+from app.domain.flattening import estimate_tokens, flatten
+from app.domain.json_boundary import parse_object
+from front import errors, sse
+from front.addresses import source_of
+from front.completion import AnswerForm, Chunks, Reply, completion
+from front.context import Front
+from front.errors import FrontError
+from front.exchange import Exchange, current_exchange, read_body
+from front.lifecycle import ChatCall
+from front.native import ANONYMOUS_KEY, Caller
+from front.responses import json_response
+from front.standing import Standing
+from front.submission import Order
+from front.wire import encode
+
+log = logging.getLogger(__name__)
+
+RESPONSE_MARGIN_SECONDS = 60.0
+"""What sending may take beyond the deadline, before the server cuts a stream."""
+
+_KEY = re.compile(r"[!-~]{1,255}")
+_MODEL_CODES = frozenset({"no_eligible_worker", "model_not_found"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What of an accepted body outlives its submit; the body itself must not, for waits are long."""
+
+    models: tuple[str, ...]
+    streamed: bool
+    form: AnswerForm
+
+
+def chat_blueprint(front: Front) -> Blueprint:
+    """The chat route."""
+    blueprint = Blueprint("chat", __name__)
+
+    @blueprint.post("/v1/chat/completions")
+    async def chat_completions() -> Response:
+        exchange = current_exchange()
+        caller = Caller(api_key(request.headers.get("Authorization")), exchange.address, exchange.request_id)
+        source = front.known_keys.source(caller.api_key) or source_of(exchange.address)
+        exchange.on_close(front.admission.admit(source))
+        call, asked = await _open_call(front, exchange, caller)
+        await _submit(front, call, asked.models)
+        if not caller.is_anonymous:
+            front.known_keys.remember(caller.api_key)
+        if asked.streamed:
+            return _stream(front, call, asked.form)
+        return await _plain(call, asked.form)
+
+    return blueprint
+
+
+def api_key(authorization: str | None) -> str:
+    """The key in an Authorization header; the anonymous one when there is none.
+
+    Raises FrontError (401) when the header holds something that is no key.
+    """
+    text = (authorization or "").strip()
+    if not text or text.lower() == "bearer":
+        return ANONYMOUS_KEY
+    scheme, _, key = text.partition(" ")
+    if scheme.lower() != "bearer" or not _KEY.fullmatch(key.strip()):
+        raise FrontError(errors.invalid_key())
+    return key.strip()
+
+
+async def _open_call(front: Front, exchange: Exchange, caller: Caller) -> tuple[ChatCall, _Asked]:
+    """Check the body with the rules that both faces share, and make a call of it.
+
+    Raises FrontError.
+    """
+    body = await read_body(exchange, front.settings.body_read_seconds)
+    try:
+        given = parse_object(body)
+        chat_request = parse_chat_request(given, Face.FRONT)
+    except HordeError as error:
+        front.metrics.chat_ended("invalid", 0.0)
+        problem = errors.from_horde_error(error)
+        if problem.code in _MODEL_CODES:
+            problem = await front.models.explain(problem, ())
+        raise FrontError(problem) from None
+    order = Order(encode(without_no_ops(given)), caller, front.settings.default_deadline_seconds)
+    fail_fast = chat_request.horde.availability_mode == "fail_fast"
+    call = ChatCall(front.surroundings, order, fail_fast=fail_fast)
+    exchange.on_close(call.close)
+    return call, _Asked(chat_request.models, chat_request.stream, _form(chat_request))
+
+
+def _form(asked: ChatRequest) -> AnswerForm:
+    relayable = not asked.tools and asked.response_format is None
+    return AnswerForm(
+        created=int(time.time()),
+        model=asked.models[0],
+        conformance=asked.horde.conformance,
+        prompt_tokens=estimate_tokens(flatten(asked.messages, asked.tools)),
+        include_reasoning=asked.horde.include_reasoning,
+        include_usage=asked.include_usage,
+        # Every chunk names the model that generated; of several it is not known before the reply is there.
+        opens_with_role=relayable and len(asked.models) == 1,
+    )
+
+
+async def _submit(front: Front, call: ChatCall, models: tuple[str, ...]) -> None:
+    try:
+        await call.submit()
+    except FrontError as error:
+        problem = error.problem
+        if problem.code in _MODEL_CODES and not problem.no_retry:
+            problem = await front.models.explain(problem, models)
+        raise FrontError(problem) from None
+
+
+async def _plain(call: ChatCall, form: AnswerForm) -> Response:
+    standing = None
+    while standing is None:
+        standing = await call.reply(float("inf"))
+    return json_response(completion(_read(call, standing, form), call.request_id, form))
+
+
+def _read(call: ChatCall, standing: Standing, form: AnswerForm) -> Reply:
+    """The reply, or FrontError (502) for one that has not the shape that the horde promises."""
+    try:
+        return Reply.read(standing, call.request_id, form)
+    except (AttributeError, KeyError, TypeError):
+        log.exception("a reply cannot be read")
+        problem = errors.no_generation("the reply cannot be read")
+        raise FrontError(problem).after_submit() from None
+
+
+def _stream(front: Front, call: ChatCall, form: AnswerForm) -> Response:
+    response = Response(_events(front, call, form), headers=dict(sse.HEADERS))
+    response.timeout = front.settings.default_deadline_seconds + RESPONSE_MARGIN_SECONDS
+    return response
+
+
+async def _events(front: Front, call: ChatCall, form: AnswerForm) -> AsyncIterator[bytes]:
+    """The stream: the opening at once, comments in silence, then the whole reply; or one error."""
+    chunks = Chunks(call.request_id, form)
+    with front.metrics.streams.track_inprogress():
+        try:
+            if form.opens_with_role:
+                yield chunks.opening()
+            while (standing := await call.reply(front.settings.keep_alive_seconds)) is None:
+                yield sse.KEEP_ALIVE
+            yield chunks.whole(_read(call, standing, form))
+        except FrontError as error:
+            yield sse.frame(error.problem.envelope()) + sse.DONE

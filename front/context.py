@@ -1,0 +1,78 @@
+"""What the parts of one front process share."""
+
+from dataclasses import dataclass
+
+from config.settings import FrontSettings
+from front.admission import Admission, KnownKeys
+from front.background import Background
+from front.doorbell import Doorbell
+from front.drain import Drain
+from front.held_pop import PopQueue
+from front.lifecycle import Surroundings
+from front.metrics import FrontMetrics
+from front.models import ModelCatalog
+from front.native import NativeApi
+from front.timing import Patience
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """One process's parts."""
+
+    settings: FrontSettings
+    metrics: FrontMetrics
+    native: NativeApi
+    doorbell: Doorbell
+    background: Background
+    drain: Drain
+    admission: Admission
+    known_keys: KnownKeys
+    pops: PopQueue
+    models: ModelCatalog
+    surroundings: Surroundings
+
+
+def build_front(settings: FrontSettings) -> Front:
+    """Put the parts together. Nothing connects before `open_front`."""
+    passkey = settings.service_passkey
+    metrics = FrontMetrics()
+    native = NativeApi(settings.native_roots, None if passkey is None else passkey.get_secret_value())
+    doorbell = Doorbell(settings.redis_url, metrics)
+    background, drain = Background(), Drain()
+    admission = Admission(settings.front_open_limit, settings.front_source_limit)
+    pops = PopQueue(doorbell)
+    patience = Patience(
+        deadline_seconds=settings.default_deadline_seconds,
+        grace_seconds=settings.availability_grace_seconds,
+        poll_seconds=settings.fallback_poll_seconds,
+    )
+    metrics.gauge("open_requests", "Places taken in the admission.", lambda: admission.open)
+    metrics.gauge("open_waits", "Chat requests that wait for a signal.", lambda: doorbell.bells)
+    metrics.gauge("held_pops", "Pops that wait for a job.", lambda: len(pops))
+    metrics.gauge("signals_connected", "1 while signals arrive.", lambda: float(doorbell.connected))
+    return Front(
+        settings=settings,
+        metrics=metrics,
+        native=native,
+        doorbell=doorbell,
+        background=background,
+        drain=drain,
+        admission=admission,
+        known_keys=KnownKeys(),
+        pops=pops,
+        models=ModelCatalog(native),
+        surroundings=Surroundings(native, doorbell, background, drain, metrics, patience),
+    )
+
+
+def open_front(front: Front) -> None:
+    """Connect; call it inside the running loop."""
+    front.native.open()
+    front.doorbell.start()
+
+
+async def close_front(front: Front, settle_seconds: float) -> None:
+    """Let running cancels and releases end, then close every pool."""
+    await front.background.settle(settle_seconds)
+    await front.doorbell.close()
+    await front.native.close()

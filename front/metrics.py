@@ -1,0 +1,65 @@
+"""What a front process counts, for `/metrics` (operations O4)."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+LATENCY_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+"""Bounds of the latency histogram: from an instant backend to a request that waits for its deadline."""
+
+
+class FrontMetrics:
+    """Counters of one process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "horde_front_requests", "Chat requests by outcome.", ["outcome"], registry=self._registry
+        )
+        self._signals = Counter("horde_front_signals", "Signals received.", ["channel"], registry=self._registry)
+        self._submit_retries = Counter(
+            "horde_front_submit_retries", "Submits repeated because their answer was lost.", registry=self._registry
+        )
+        self._pops = Counter("horde_front_pops", "Answered pops.", ["result"], registry=self._registry)
+        self._releases = Counter(
+            "horde_front_releases", "Jobs given back because their worker had gone.", registry=self._registry
+        )
+        self._latency = Histogram(
+            "horde_front_chat_seconds",
+            "From the request's arrival to the end of its answer.",
+            ["outcome"],
+            buckets=LATENCY_SECONDS,
+            registry=self._registry,
+        )
+        self.streams = Gauge("horde_front_open_streams", "Streams that are open.", registry=self._registry)
+
+    def gauge(self, name: str, help_text: str, value: Callable[[], float]) -> None:
+        """Show a number that something else keeps."""
+        Gauge(f"horde_front_{name}", help_text, registry=self._registry).set_function(value)
+
+    def chat_ended(self, outcome: str, seconds: float) -> None:
+        """A chat request ended."""
+        self._requests.labels(outcome).inc()
+        self._latency.labels(outcome).observe(seconds)
+
+    def signal(self, channel: str) -> None:
+        """A signal arrived on a channel of this kind."""
+        self._signals.labels(channel).inc()
+
+    def submit_retried(self) -> None:
+        """A submit went out once more."""
+        self._submit_retries.inc()
+
+    def pop_answered(self, *, with_job: bool) -> None:
+        """A pop was answered."""
+        self._pops.labels("job" if with_job else "empty").inc()
+
+    def job_released(self) -> None:
+        """A job went back because its worker had gone."""
+        self._releases.inc()
+
+    def render(self) -> bytes:
+        """The exposition text."""
+        return generate_latest(self._registry)

@@ -1,0 +1,210 @@
+"""The native API as the front calls it (details D1, D9, D18).
+
+One pooled HTTP client a process. A root is one base URL; roots are taken in turn,
+and a call that never reached one goes to the next.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from front.wire import decode_object, encode
+
+CONNECT_SECONDS = 2.0
+CALL_SECONDS = 10.0
+POOL_CONNECTIONS = 256
+"""Connections to all roots together; calls above that wait for one."""
+
+ANONYMOUS_KEY = "0000000000"
+
+_CHAT = "/api/v2/generate/chat"
+
+
+class Unreachable(Exception):
+    """A call got no answer. `sent` says that the root may have received it."""
+
+    def __init__(self, *, sent: bool) -> None:
+        super().__init__("the answer was lost" if sent else "no connection")
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """On whose behalf the front calls."""
+
+    api_key: str = field(repr=False)
+    address: str
+    request_id: str
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether this is the key that everybody may use."""
+        return self.api_key == ANONYMOUS_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a root answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    def json(self) -> dict[str, Any] | None:
+        """The JSON object in the body, or None when it holds none."""
+        try:
+            return decode_object(self.body)
+        except ValueError:
+            return None
+
+    def refusal(self) -> dict[str, Any] | None:
+        """The body of a refusal of the native API's own, known by its `rc`; None for anything else."""
+        if self.status < 400:
+            return None
+        body = self.json()
+        return body if body is not None and isinstance(body.get("rc"), str) else None
+
+
+class NativeApi:
+    """Calls to the roots."""
+
+    def __init__(self, roots: tuple[str, ...], passkey: str | None) -> None:
+        self._roots = roots
+        self._turn = 0
+        self._vouching = {} if passkey is None else {"Proxy-Authorization": passkey}
+        self._own = self._vouching if passkey is None else {**self._vouching, "Front-Authorization": passkey}
+        self._opened: aiohttp.ClientSession | None = None
+
+    def open(self) -> None:
+        """Make the pool; call it inside the running loop."""
+        self._opened = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=POOL_CONNECTIONS, keepalive_timeout=30),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        """Close the pool."""
+        if self._opened is not None:
+            await self._opened.close()
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The pool."""
+        if self._opened is None:
+            raise RuntimeError("the pool is not open")
+        return self._opened
+
+    def roots_in_turn(self) -> Iterator[str]:
+        """Every root once, beginning with the next one in turn."""
+        first = self._turn = (self._turn + 1) % len(self._roots)
+        for step in range(len(self._roots)):
+            yield self._roots[(first + step) % len(self._roots)]
+
+    def vouch(self, headers: CIMultiDict[str], address: str) -> None:
+        """Say in `headers` for which address the front forwards (details D18)."""
+        headers.update(self._vouched(address))
+
+    def _vouched(self, address: str) -> dict[str, str]:
+        """Headers that vouch for an address; without a passkey the front cannot, and does not try."""
+        return {**self._vouching, "Proxied-For": address} if self._vouching else {}
+
+    async def submit(self, root: str, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
+        """Submit a chat request to one root.
+
+        Raises Unreachable.
+        """
+        return await self._call("POST", f"{root}{_CHAT}/async", headers, body, seconds)
+
+    def headers_for(self, caller: Caller) -> dict[str, str]:
+        """Headers of a call on behalf of a client."""
+        return {
+            **self._own,
+            **self._vouched(caller.address),
+            "apikey": caller.api_key,
+            "X-Request-Id": caller.request_id,
+        }
+
+    async def status(self, request_id: str, caller: Caller) -> Answer:
+        """Read a request's status.
+
+        Raises Unreachable.
+        """
+        return await self._anywhere("GET", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
+
+    async def cancel(self, request_id: str, caller: Caller) -> Answer:
+        """Cancel a request.
+
+        Raises Unreachable.
+        """
+        return await self._anywhere("DELETE", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
+
+    async def models(self) -> Answer:
+        """The online chat models.
+
+        Raises Unreachable.
+        """
+        return await self._anywhere("GET", f"{_CHAT}/models", self._own)
+
+    async def pop(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Pop a job with a worker's own headers.
+
+        A pop whose answer was lost is not repeated: it may have taken a job.
+        Raises Unreachable.
+        """
+        return await self._anywhere("POST", path, headers, body)
+
+    async def release(self, generation_id: str) -> Answer:
+        """Give a job back whose worker has gone (details D16).
+
+        Raises Unreachable.
+        """
+        headers = {**self._own, "Content-Type": "application/json"}
+        return await self._anywhere("POST", "/internal/release", headers, encode({"id": generation_id}))
+
+    async def alive(self, seconds: float) -> bool:
+        """Whether any root says that it is alive."""
+        for root in self.roots_in_turn():
+            try:
+                answer = await self._call("GET", f"{root}/healthz", {}, None, seconds)
+            except Unreachable:
+                continue
+            if answer.status == 200:
+                return True
+        return False
+
+    async def _anywhere(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
+        failed = Unreachable(sent=False)
+        for root in self.roots_in_turn():
+            try:
+                return await self._call(method, f"{root}{path}", headers, body, CALL_SECONDS)
+            except Unreachable as error:
+                if error.sent and method == "POST":
+                    raise
+                failed = error
+        raise failed
+
+    async def _call(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float
+    ) -> Answer:
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(CONNECT_SECONDS, seconds))
+        try:
+            async with self.session.request(
+                method,
+                URL(url, encoded=True),
+                data=body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+            ) as response:
+                return Answer(response.status, response.headers, await response.read())
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise Unreachable(sent=False) from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise Unreachable(sent=True) from error

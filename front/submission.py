@@ -1,0 +1,111 @@
+"""Bringing a request to the horde once, although answers get lost (details D9).
+
+The identical bytes go out under one operation key, over the roots in turn, until a
+root answers; the native API gives the first request back for a repeated key.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from front import errors
+from front.errors import Problem
+from front.jitter import around_one
+from front.metrics import FrontMetrics
+from front.native import Answer, Caller, NativeApi, Unreachable
+
+TRIES = 3
+WITHIN_SECONDS = 10.0
+TRY_SECONDS = 5.0
+
+PAUSES_SECONDS = (0.3, 1.5)
+"""Before the second and the third try, when there is no other root to go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One client's request, ready to be submitted."""
+
+    body: bytes = field(repr=False)
+    caller: Caller
+    deadline_seconds: int
+    proposed_id: str = field(default_factory=lambda: str(uuid4()))
+    operation_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+    def headers(self) -> dict[str, str]:
+        """What a submit carries beside the caller's headers."""
+        return {
+            "Content-Type": "application/json",
+            "Operation-Key": self.operation_key,
+            "Horde-Request-Id": self.proposed_id,
+            "Horde-Deadline": str(self.deadline_seconds),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The horde has the request."""
+
+    request_id: str
+    status: Mapping[str, Any]
+
+
+class NotAccepted(Exception):
+    """No root accepted the request.
+
+    `refused` says that one answered with a refusal; `doubtful` that an earlier try may
+    have been accepted all the same.
+    """
+
+    def __init__(self, problem: Problem, *, refused: bool, doubtful: bool) -> None:
+        super().__init__(problem.code)
+        self.problem = problem
+        self.refused = refused
+        self.doubtful = doubtful
+
+
+async def submit(native: NativeApi, order: Order, metrics: FrontMetrics) -> Accepted:
+    """Submit, at most three times within ten seconds.
+
+    Raises NotAccepted.
+    """
+    headers = native.headers_for(order.caller) | order.headers()
+    give_up = time.monotonic() + WITHIN_SECONDS
+    doubtful = False
+    roots = tuple(native.roots_in_turn())
+    for attempt in range(TRIES):
+        root = roots[attempt % len(roots)]
+        if attempt >= len(roots):
+            await asyncio.sleep(PAUSES_SECONDS[attempt - 1] * around_one())
+        left = give_up - time.monotonic()
+        if left <= 0:
+            break
+        if attempt:
+            metrics.submit_retried()
+        try:
+            answer = await native.submit(root, order.body, headers, min(TRY_SECONDS, left))
+        except Unreachable as lost:
+            doubtful = doubtful or lost.sent
+            continue
+        accepted = _accepted(answer)
+        if accepted is not None:
+            return accepted
+        if (refusal := answer.refusal()) is not None:
+            problem = errors.from_native(answer.status, refusal, answer.headers.get("Retry-After"))
+            raise NotAccepted(problem, refused=True, doubtful=doubtful)
+        # Whoever answered this was not the horde, or not in its right mind.
+        doubtful = doubtful or answer.status < 400 or answer.status >= 500
+    raise NotAccepted(errors.unreachable(), refused=False, doubtful=doubtful)
+
+
+def _accepted(answer: Answer) -> Accepted | None:
+    if answer.status not in {200, 202}:
+        return None
+    body = answer.json()
+    if body is None or not isinstance(body.get("id"), str) or not isinstance(body.get("status"), dict):
+        return None
+    return Accepted(body["id"], body["status"])

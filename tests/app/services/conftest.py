@@ -1,0 +1,197 @@
+"""Use cases over a real database and a real Valkey, with the doors a flow would come through."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from celery import Celery
+from redis import Redis
+from sqlalchemy import CursorResult, text
+
+from app.adapters.redis_bus import RedisBus
+from app.domain.capabilities import parse_declaration
+from app.domain.contract import Face, parse_chat_request
+from app.domain.verification import Reply, parse_reply
+from app.services import accounts
+from app.services.cancel_request import CancelRequest
+from app.services.invariants import check
+from app.services.online import OnlineWorkers
+from app.services.pop import Job, Pop
+from app.services.release_job import ReleaseJob
+from app.services.request_status import ReadStatus
+from app.services.requirement_classes import RequirementClasses
+from app.services.runtime import Runtime, build_runtime
+from app.services.submit_reply import SubmitReply
+from app.services.submit_request import Accepted, Submission, SubmitRequest
+from config.settings import Settings
+from tests.support.services import LocalServices
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "Say hello."}]}
+DECLARATION = {
+    "name": "box",
+    "models": ["m"],
+    "model_id": "m",
+    "chat_jobs": True,
+    "prompt_jobs": False,
+    "chat_features": ["prompt_overflow_refused", "tools", "tool_choice_auto_faithful"],
+    "max_length": 1024,
+    "max_context_length": 8192,
+    "threads": 2,
+}
+HELLO = {"message": {"content": "Hello there, friend."}, "finish_reason": "stop"}
+
+
+def own_redis(services: LocalServices) -> str:
+    """A numbered database of the session's Valkey that no process of the flows reads."""
+    return services.redis_url.removesuffix("/0") + "/1"
+
+
+@pytest.fixture
+def settings(services: LocalServices, database_url: str) -> Settings:
+    """Settings over this test's own database; a submit does not wait for a verdict that no process gives."""
+    return Settings(
+        _env_file=None,
+        database_url=database_url,
+        redis_url=own_redis(services),
+        verdict_wait_seconds=0,
+        rescue_after_seconds=1,
+    )
+
+
+@pytest.fixture
+def redis(services: LocalServices) -> Iterator[Redis]:
+    """The session's Valkey, empty."""
+    client = Redis.from_url(own_redis(services))
+    client.flushdb()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def runtime(settings: Settings, redis: Redis) -> Iterator[Runtime]:
+    """One process's outside things."""
+    celery = Celery("test", broker=settings.redis_url, set_as_current=False)
+    made = build_runtime(settings, celery, pool_size=4, application="test")
+    yield made
+    made.database.close()
+    made.bus.close()
+    celery.close()
+
+
+@dataclass
+class World:
+    """A horde without processes: a requester, an owner with a worker, and the use cases."""
+
+    runtime: Runtime
+    requester_id: int
+    requester_key: str
+    owner_id: int
+    owner_key: str
+
+    def __post_init__(self) -> None:
+        online = OnlineWorkers(300)
+        classes = RequirementClasses()
+        self.online = online
+        self.submit = SubmitRequest(self.runtime, online, classes)
+        self.pops = Pop(self.runtime, online, classes)
+        self.replies = SubmitReply(self.runtime)
+        self.read = ReadStatus(self.runtime, online)
+        self.cancel = CancelRequest(self.runtime, online)
+        self.release = ReleaseJob(self.runtime)
+
+    @property
+    def bus(self) -> RedisBus:
+        """Redis, as this process sees it."""
+        return self.runtime.bus
+
+    def pop(self, pop_key: str | None = None, **changes: Any) -> Job:
+        """Let the owner's worker pop."""
+        declaration, _ = parse_declaration(DECLARATION | changes)
+        return self.pops(self.owner_key, declaration, pop_key)
+
+    def ask(self, operation_key: str | None = None, **changes: Any) -> Accepted:
+        """Submit a chat request as the requester."""
+        chat = parse_chat_request(CHAT | changes, Face.NATIVE)
+        return self.submit(Submission(api_key=self.requester_key, chat=chat, operation_key=operation_key))
+
+    def leased(self, **changes: Any) -> tuple[UUID, UUID]:
+        """Submit a request and pop it: its id and its generation's."""
+        accepted = self.ask(**changes)
+        job = self.pop()
+        assert job.id is not None
+        return accepted.id, job.id
+
+    def deliver(self, generation_id: UUID, body: Mapping[str, object] | None = None) -> None:
+        """Submit a reply for a generation."""
+        self.replies.deliver(self.owner_key, generation_id, self.reply(body))
+
+    @staticmethod
+    def reply(body: Mapping[str, object] | None = None) -> Reply:
+        """A worker's reply."""
+        return parse_reply(body or HELLO)
+
+    def status(self, request_id: UUID) -> dict[str, Any]:
+        """The status that the requester reads."""
+        return self.read(request_id, api_key=self.requester_key, trusted_front=False)
+
+    def state_of(self, table: str, row_id: UUID) -> str:
+        """The state of a row."""
+        with self.runtime.database.transaction() as session:
+            query = text(f"SELECT state FROM {table} WHERE id = :id")  # noqa: S608 - a table of ours
+            return str(session.execute(query, {"id": row_id}).scalar_one())
+
+    def execute(self, statement: str, **values: object) -> list[tuple[object, ...]]:
+        """Run a statement and return its rows, if it has any."""
+        with self.runtime.database.transaction() as session:
+            result = session.execute(text(statement), values)
+            return [tuple(row) for row in result] if isinstance(result, CursorResult) and result.returns_rows else []
+
+    def require_sound(self, *, at_rest: bool = False) -> None:
+        """Fail with every invariant that does not hold."""
+        with self.runtime.database.transaction() as session:
+            assert check(session, at_rest=at_rest) == []
+
+
+@pytest.fixture
+def world(runtime: Runtime) -> Iterator[World]:
+    """A requester, an owner and a worker that is online; every invariant holds at the end."""
+    with runtime.database.transaction() as session:
+        requester = accounts.create_user(session, "ann")
+        owner = accounts.create_user(session, "bob")
+        _, requester_key = accounts.create_key(session, requester.id, "test")
+        _, owner_key = accounts.create_key(session, owner.id, "test")
+        ids = requester.id, owner.id
+    made = World(runtime, ids[0], requester_key, ids[1], owner_key)
+    assert made.pop().id is None
+    yield made
+    made.require_sound()
+
+
+Listen = Callable[[str], Callable[[], bytes | None]]
+
+
+@pytest.fixture
+def some_id() -> UUID:
+    """An id that nothing has."""
+    return uuid4()
+
+
+@pytest.fixture
+def listen(redis: Redis) -> Iterator[Listen]:
+    """Subscribe to a channel; the function that comes back waits for its next message."""
+    listener = redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+
+    def subscribe(channel: str) -> Callable[[], bytes | None]:
+        listener.subscribe(channel)
+        listener.get_message(timeout=1)
+
+        def next_message() -> bytes | None:
+            message = listener.get_message(timeout=2)
+            return None if message is None else bytes(message["data"])
+
+        return next_message
+
+    yield subscribe
+    listener.close()

@@ -1,0 +1,96 @@
+"""A process dies at every named point, once; nothing is lost there and nothing is done twice."""
+
+from dataclasses import dataclass
+
+import openai
+import pytest
+
+from config.fault_points import FaultPoint
+from tests.support.asking import Asking
+from tests.support.horde import HordeProcesses
+from tests.support.services import wait_until
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where a point is reached, by what request, and whether its client can still be answered."""
+
+    process: str
+    text: str = "Die at"
+    answered: bool = True
+    charges: int = 1
+
+
+CASES = {
+    FaultPoint.REQUEST_STORED: Case("web"),
+    FaultPoint.REQUEST_SIGNALLED: Case("web"),
+    FaultPoint.GENERATION_LEASED: Case("web"),
+    FaultPoint.REPLY_STORED: Case("web"),
+    FaultPoint.VERDICT_DISPATCHED: Case("web"),
+    FaultPoint.FAULT_STORED: Case("web", "[[status=500]]Die at", answered=False, charges=0),
+    FaultPoint.VERIFICATION_BEGUN: Case("verdict"),
+    FaultPoint.VERDICT_STORED: Case("verdict"),
+    FaultPoint.VERDICT_SIGNALLED: Case("verdict"),
+    FaultPoint.SETTLEMENT_STORED: Case("tasks"),
+    FaultPoint.FRONT_SUBMITTED: Case("front", answered=False),
+    FaultPoint.FRONT_ANSWER_READ: Case("front", answered=False),
+}
+CANCELS = {FaultPoint.CANCEL_STORED: "web", FaultPoint.FRONT_CANCELLED: "front"}
+
+
+def test_every_point_has_its_case() -> None:
+    assert CASES.keys() | CANCELS.keys() == set(FaultPoint)
+
+
+def revive(horde: HordeProcesses, name: str) -> None:
+    """Start a process again if its fault took it down whole; Celery and Gunicorn replace a dead child themselves."""
+    if not horde.is_alive(name):
+        horde.start(name)
+
+
+def fired(horde: HordeProcesses, point: FaultPoint) -> bool:
+    return any(horde.folder.glob(f"{point.value}.*.fired"))
+
+
+@pytest.mark.parametrize("point", CASES, ids=lambda point: point.value)
+def test_nothing_is_lost_or_doubled_when_a_process_dies_at(horde: HordeProcesses, point: FaultPoint) -> None:
+    case = CASES[point]
+    horde.restart(case.process, fault=point)
+    horde.wait_ready()
+    with Asking(horde, f"{case.text} {point.value}.") as asking:
+        wait_until(lambda: fired(horde, point), 30, f"{point.value} was not reached")
+        if case.process == "front":
+            wait_until(lambda: not horde.is_alive("front"), 10, "the front lives on")
+        revive(horde, case.process)
+        if case.answered:
+            assert asking.answer().choices[0].message.content == f"{case.text} {point.value}."
+        else:
+            with pytest.raises((openai.APIConnectionError, openai.InternalServerError)):
+                asking.answer()
+        wait_until(lambda: not open_requests(asking), 60, "the request does not end")
+    horde.require_sound()
+    assert len(asking.request_states()) == 1
+    assert asking.charges() == case.charges
+
+
+@pytest.mark.parametrize("point", CANCELS, ids=lambda point: point.value)
+def test_a_cancel_is_whole_when_a_process_dies_at(horde: HordeProcesses, point: FaultPoint) -> None:
+    name = CANCELS[point]
+    horde.restart(name, fault=point)
+    horde.wait_ready()
+    text = f"[[delay=2]]Leave at {point.value}."
+    with pytest.raises(openai.APIError):
+        horde.openai(timeout=1).chat.completions.create(model="scripted", messages=[{"role": "user", "content": text}])
+    wait_until(lambda: fired(horde, point), 30, f"{point.value} was not reached")
+    if name == "front":
+        wait_until(lambda: not horde.is_alive("front"), 10, "the front lives on")
+    revive(horde, name)
+    horde.wait_ready()
+    asking = Asking(horde, text)
+    wait_until(lambda: asking.charges() == 1, 30, "the worker that had begun is not paid")
+    assert asking.request_states() == ["cancelled"]
+    horde.require_sound()
+
+
+def open_requests(asking: Asking) -> list[str]:
+    return [state for state in asking.request_states() if state in {"queued", "processing"}]

@@ -1,0 +1,65 @@
+"""Real services for every test that needs them: one set a session, a fresh database a test."""
+
+import os
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from tests.support.services import LocalServices
+
+TEMPLATE = "horde_template"
+PASSKEY = "test-service-passkey"
+
+
+@pytest.fixture(scope="session")
+def services() -> Iterator[LocalServices]:
+    """PostgreSQL, Valkey and S3, started for this session and gone with it."""
+    with LocalServices() as running:
+        yield running
+
+
+def as_admin(services: LocalServices, *statements: str) -> None:
+    """Run statements outside a transaction, from the database that no test uses."""
+    engine = create_engine(
+        make_url(services.database_url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT"
+    )
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def url_of(services: LocalServices, database: str) -> str:
+    """Where a database of this session's server is."""
+    return make_url(services.database_url).set(database=database).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def template_database(services: LocalServices) -> str:
+    """A database with the newest shape, to be cloned and never used itself."""
+    as_admin(services, f"CREATE DATABASE {TEMPLATE}")
+    kept = {name: os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL")}
+    os.environ.update(DATABASE_URL=url_of(services, TEMPLATE), REDIS_URL=services.redis_url)
+    try:
+        command.upgrade(Config("alembic.ini"), "head")
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    return TEMPLATE
+
+
+@pytest.fixture
+def database_url(services: LocalServices, template_database: str) -> Iterator[str]:
+    """A database of this test's own, in which it may commit what it likes."""
+    name = f"horde_{uuid4().hex}"
+    as_admin(services, f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    yield url_of(services, name)
+    as_admin(services, f"DROP DATABASE {name} WITH (FORCE)")

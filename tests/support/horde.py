@@ -1,0 +1,251 @@
+"""A whole horde of real processes, started from the Procfile's own lines, for flows over HTTP."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import openai
+from sqlalchemy import create_engine, text
+
+from app.services.accounts import LocalKeys, ensure_local_accounts
+from app.services.invariants import check
+from config.fault_points import FaultPoint
+from config.settings import Settings
+from launcher.procfile import read_procfile
+from tests.support.services import LocalServices, free_port, wait_until
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MODEL = "scripted"
+START_SECONDS = 40
+STOP_SECONDS = 40
+KEYS = LocalKeys(
+    admin="admin-key-of-22-chars-",
+    demo="demo-key-of-22-chars--",
+    worker="worker-key-of-22-chars",
+    service_passkey="flows-service-passkey-",
+)
+PROCESSES = ("backend", "web", "front", "verdict", "tasks", "beat", "worker")
+FAST = {
+    # Periods of seconds instead of tens, so that a flow sees a rescue within its patience.
+    "SWEEP_SECONDS": "1",
+    "RESCUE_AFTER_SECONDS": "1",
+    "FALLBACK_POLL_SECONDS": "2",
+    "NATIVE_THREADS": "16",
+    "DRAIN_SECONDS": "5",
+    "GENERATION_TTL_FLOOR_SECONDS": "6",
+}
+
+
+@dataclass
+class Ports:
+    """Where the processes listen."""
+
+    front: int = field(default_factory=free_port)
+    native: int = field(default_factory=free_port)
+    backend: int = field(default_factory=free_port)
+    verdict: int = field(default_factory=free_port)
+    tasks: int = field(default_factory=free_port)
+    beat: int = field(default_factory=free_port)
+
+
+class HordeProcesses:
+    """Starts, kills and starts again the processes of one horde."""
+
+    def __init__(
+        self, services: LocalServices, database_url: str, folder: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.services = services
+        self.folder = folder
+        self.ports = Ports()
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self._clients: list[openai.OpenAI] = []
+        self._settings = FAST | dict(settings or {})
+        self._database_url = database_url
+        self._lines = read_procfile(ROOT / "Procfile")
+
+    @property
+    def front(self) -> str:
+        """Base URL of the front."""
+        return f"http://127.0.0.1:{self.ports.front}"
+
+    @property
+    def native(self) -> str:
+        """Base URL of the native API."""
+        return f"http://127.0.0.1:{self.ports.native}"
+
+    @property
+    def backend(self) -> str:
+        """Base URL of the scripted backend."""
+        return f"http://127.0.0.1:{self.ports.backend}"
+
+    def openai(self, key: str = KEYS.demo, *, retries: int = 0, timeout: float = 60) -> openai.OpenAI:
+        """A client as a developer would make it."""
+        client = openai.OpenAI(base_url=f"{self.front}/v1", api_key=key, max_retries=retries, timeout=timeout)
+        self._clients.append(client)
+        return client
+
+    def start_all(self) -> None:
+        """Create the accounts, start every process and wait until the worker is known."""
+        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
+        ensure_local_accounts(settings, KEYS)
+        for name in PROCESSES:
+            self.start(name)
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until both faces are ready and a worker is online."""
+        for face in (self.native, self.front):
+            wait_until(partial(_answers, f"{face}/readyz"), START_SECONDS, f"{face} is not ready, see {self.folder}")
+        wait_until(self._has_worker, START_SECONDS, f"no worker came, see {self.folder}")
+
+    def start(self, name: str, fault: FaultPoint | None = None) -> None:
+        """Start one process; `fault` arms a point at which it dies once."""
+        environment = self._environment(name)
+        if fault is not None:
+            marker = self.folder / f"{fault.value}.{len(list(self.folder.glob('*.fired')))}.fired"
+            environment |= {"HORDE_FAULT_POINT": fault.value, "HORDE_FAULT_MARKER": str(marker)}
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                self._command(name),
+                cwd=ROOT / "tools" if name == "worker" else ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str) -> None:
+        """End a process and its children by SIGKILL, as a machine that lost its power would."""
+        process = self.running.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(STOP_SECONDS)
+
+    def stop(self, name: str) -> int:
+        """End a process as a platform does, by SIGTERM to its group; return its exit code."""
+        process = self.running.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        return process.wait(STOP_SECONDS)
+
+    def restart(self, name: str, fault: FaultPoint | None = None) -> None:
+        """Kill a process and start it again."""
+        if name in self.running:
+            self.kill(name)
+        self.start(name, fault)
+
+    def close(self) -> None:
+        """End everything."""
+        for client in self._clients:
+            client.close()
+        for name in list(self.running):
+            self.kill(name)
+
+    def is_alive(self, name: str) -> bool:
+        """Whether the process that was started under this name still runs."""
+        return name in self.running and self.running[name].poll() is None
+
+    def query(self, statement: str, **values: object) -> list[tuple[object, ...]]:
+        """Run a query on the horde's database."""
+        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
+        engine = create_engine(settings.database_url)
+        try:
+            with engine.begin() as connection:
+                result = connection.execute(text(statement), values)
+                return [tuple(row) for row in result] if result.returns_rows else []
+        finally:
+            engine.dispose()
+
+    def violations(self, *, at_rest: bool = False) -> list[str]:
+        """Every invariant that does not hold."""
+        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
+        engine = create_engine(settings.database_url)
+        try:
+            with engine.begin() as connection:
+                return [str(violation) for violation in check(connection, at_rest=at_rest)]
+        finally:
+            engine.dispose()
+
+    def require_sound(self, seconds: float = 30) -> None:
+        """Wait until the horde is at rest, then fail with every invariant that does not hold."""
+        wait_until(
+            lambda: not self.violations(at_rest=True), seconds, "the horde does not come to rest, or is not sound"
+        )
+
+    def _figures(self, name: str) -> Path:
+        """A folder for the figures of a process's children, empty at its start."""
+        folder = self.folder / "figures" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def figure(self, metric: str) -> float:
+        """The sum of a metric over web and the task processes."""
+        total = 0.0
+        for port in (self.ports.native, self.ports.verdict, self.ports.tasks):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+                text = response.read().decode()
+            total += sum(float(value) for value in re.findall(rf"^{metric}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE))
+        return total
+
+    def _has_worker(self) -> bool:
+        return _answers(f"{self.native}/api/v2/generate/chat/models", contains=MODEL.encode())
+
+    def _command(self, name: str) -> list[str]:
+        if name == "backend":
+            return [sys.executable, "-m", "tests.support.scripted_backend", "--port", str(self.ports.backend)]
+        if name == "worker":
+            return [sys.executable, "-m", "chat_worker_example"]
+        return ["/bin/sh", "-c", f"exec {self._lines[name]}"]
+
+    def _environment(self, name: str) -> dict[str, str]:
+        inherited = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "LANG": "C.UTF-8"}
+        if name == "backend":
+            return inherited
+        if name == "worker":
+            return inherited | {
+                "HORDE_URL": self.front,
+                "HORDE_API_KEY": KEYS.worker,
+                "BACKEND_URL": self.backend,
+                "MODEL_NAME": MODEL,
+                "WORKER_NAME": "flows",
+                "WORKER_THREADS": "8",
+                "CHAT_FEATURES": "tools,tool_choice_enforced,tool_choice_auto_faithful,json_object,reasoning,"
+                "json_object_enforced",
+            }
+        metrics_port = getattr(self.ports, name, None) if name in {"verdict", "tasks", "beat"} else None
+        return (
+            inherited
+            | self.services.environment
+            | {
+                "DATABASE_URL": self._database_url,
+                "HORDE_HOME": str(self.folder),
+                "HORDE_NATIVE_PORT": str(self.ports.native),
+                "HORDE_FRONT_PORT": str(self.ports.front),
+                "NATIVE_URLS": self.native,
+                "SERVICE_PASSKEY": KEYS.service_passkey,
+                "REMAP_SIGTERM": "SIGQUIT",
+            }
+            | ({"HORDE_METRICS_PORT": str(metrics_port)} if metrics_port else {})
+            | ({"PROMETHEUS_MULTIPROC_DIR": str(self._figures(name))} if name in {"web", "verdict", "tasks"} else {})
+            | self._settings
+        )
+
+
+def _answers(url: str, contains: bytes = b"") -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310 - a URL of ours
+            return contains in response.read()
+    except (urllib.error.URLError, OSError):
+        return False

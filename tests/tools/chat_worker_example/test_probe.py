@@ -1,0 +1,154 @@
+"""The probe: against scripted backends of every shape, and its rules on replies alone."""
+
+import aiohttp
+import pytest
+
+from tests.support.scripted_backend import BackendShape, running_backend
+from tools.chat_worker_example.backend import Backend, BackendError
+from tools.chat_worker_example.chat import Json
+from tools.chat_worker_example.probe import (
+    ONLY_INSTANCE,
+    Findings,
+    ModelMissing,
+    Prober,
+    context_of,
+    is_json_object,
+    is_only_instance,
+    is_probe_call,
+    pick_model,
+)
+
+
+async def probe(shape: BackendShape, **behaviours: str) -> Findings:
+    async with running_backend(shape) as scripted, aiohttp.ClientSession() as session:
+        if behaviours:
+            scripted.plan(behaviours, times=None)
+        return await Prober(Backend(session, scripted.url), "m").probe()
+
+
+async def test_a_llama_cpp_server_is_measured_with_its_own_routes() -> None:
+    findings = await probe(BackendShape(model="some.gguf", context=1024))
+    assert findings.llama_cpp
+    assert findings.backend_model == "some.gguf"
+    assert findings.measured_context == 1024
+    assert findings.used_tokens == findings.counted_tokens
+    assert findings.counts_tools
+    assert {"json_object", "json_schema", "tools", "tool_choice_enforced"} <= findings.shown
+
+
+async def test_a_counter_that_is_short_shows() -> None:
+    findings = await probe(BackendShape(usage_skew=3))
+    assert findings.used_tokens is not None
+    assert findings.counted_tokens == findings.used_tokens - 3
+    assert not findings.counts_tools
+
+
+async def test_a_backend_without_counter_routes_still_has_its_usage() -> None:
+    findings = await probe(BackendShape(llama_cpp=False))
+    assert not findings.llama_cpp
+    assert (findings.counted_tokens, findings.measured_context) == (None, None)
+    assert findings.used_tokens is not None
+
+
+async def test_a_backend_without_usage_leaves_nothing_to_check_a_counter_on() -> None:
+    findings = await probe(BackendShape(reports_usage=False))
+    assert findings.used_tokens is None
+    assert not findings.counts_tools
+
+
+async def test_tools_that_the_template_leaves_out_are_not_shown() -> None:
+    findings = await probe(BackendShape(renders_tools=False))
+    assert not findings.shown & {"tools", "tool_choice_enforced", "tool_choice_auto_faithful"}
+
+
+async def test_prose_under_a_response_format_shows_no_json() -> None:
+    findings = await probe(BackendShape(), not_json="")
+    assert not findings.shown & {"json_object", "json_schema"}
+
+
+async def test_a_call_nobody_asked_for_shows_that_auto_is_not_faithful() -> None:
+    findings = await probe(BackendShape(), tool_call="record_harvest")
+    assert {"tools", "tool_choice_enforced"} <= findings.shown
+    assert "tool_choice_auto_faithful" not in findings.shown
+
+
+async def test_a_backend_that_is_still_loading_is_asked_again_later() -> None:
+    with pytest.raises(BackendError, match="503"):
+        await probe(BackendShape(), status="503")
+
+
+@pytest.mark.parametrize(
+    ("listed", "picked"), [([], "m"), (["m", "n"], "m"), (["only.gguf"], "only.gguf"), (["m"], "m")]
+)
+def test_the_model_to_call_is_the_configured_or_the_only_one(listed: list[str], picked: str) -> None:
+    assert pick_model("m", listed) == picked
+
+
+def test_a_model_that_is_not_among_several_is_refused() -> None:
+    with pytest.raises(ModelMissing, match=r"a, b"):
+        pick_model("m", ["b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("props", "listed", "context"),
+    [
+        ({"default_generation_settings": {"n_ctx": 512}}, [], 512),
+        ({}, [{"id": "m", "max_model_len": 2048}, {"id": "n", "max_model_len": 1}], 2048),
+        ({"default_generation_settings": None}, [{"id": "m"}], None),
+        ({"default_generation_settings": {"n_ctx": 0}}, [], None),
+    ],
+)
+def test_the_context_is_read_where_servers_tell_it(props: Json, listed: list[Json], context: int | None) -> None:
+    assert context_of(props, listed, "m") == context
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "accepted"),
+    [
+        ('{"a": 1}', "stop", True),
+        ("{}", "length", True),
+        ('{"a": {"b": 1, "c": 2}, "d": "cut he', "length", True),
+        ('{"a": 1, "b": {"c": 1, "d', "length", True),
+        ("{ \n\t ", "length", True),
+        ("{ \n\t ", "stop", False),
+        ('{"a": 1, "d": "cut he', "stop", False),
+        ('{"a cut before the first comma', "length", False),
+        ("[1, 2", "length", False),
+        ("hello, world", "length", False),
+        ("[1]", "stop", False),
+        (None, "length", False),
+    ],
+)
+def test_a_json_object_may_be_cut_only_by_the_token_limit(content: str | None, finish: str, accepted: bool) -> None:
+    assert is_json_object({"message": {"content": content}, "finish_reason": finish}) is accepted
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "accepted"),
+    [
+        (ONLY_INSTANCE, "stop", True),
+        ('{ "token"\n: "k7f3q" }', "stop", True),
+        ('{\n\t"token"\n\t\t', "length", True),
+        ('{\n\t"token"\n\t\t', "stop", False),
+        ('{"token": "another"}', "stop", False),
+        ('{"tok": "k7', "length", False),
+        ("", "length", False),
+        (None, "stop", False),
+    ],
+)
+def test_a_schema_reply_may_be_cut_only_by_the_token_limit(content: str | None, finish: str, accepted: bool) -> None:
+    assert is_only_instance({"message": {"content": content}, "finish_reason": finish}) is accepted
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "accepted"),
+    [
+        ("record_harvest", '{"crates": 3}', True),
+        ("record_harvest", "{}", False),
+        ("record_harvest", "three", False),
+        ("another", '{"crates": 3}', False),
+    ],
+)
+def test_a_probe_call_names_the_tool_and_fits_its_parameters(name: str, arguments: str, accepted: bool) -> None:
+    reply = {"message": {"tool_calls": [{"function": {"name": name, "arguments": arguments}}]}}
+    assert is_probe_call(reply) is accepted

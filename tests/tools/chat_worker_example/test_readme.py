@@ -1,0 +1,23 @@
+"""The README names what there is."""
+
+from pathlib import Path
+
+from tools.chat_worker_example.config import CAPABILITIES, GUARANTEES, OPTIONS
+
+FOLDER = Path(__file__).parents[3] / "tools" / "chat_worker_example"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_setting_has_its_row() -> None:
+    rows = [line for line in README.splitlines() if line.startswith("| `")]
+    listed = [tuple(cell.strip(" `") for cell in row.split("|")[1:3]) for row in rows]
+    assert [(option.variable, option.flag) for option in OPTIONS] == listed[: len(OPTIONS)]
+
+
+def test_every_name_that_can_be_declared_is_explained() -> None:
+    assert [name for name in sorted(CAPABILITIES | GUARANTEES) if f"`{name}`" not in README] == []
+
+
+def test_every_module_is_on_the_reading_list() -> None:
+    modules = {path.name for path in FOLDER.glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert [name for name in sorted(modules) if f"`{name}`" not in README] == []

@@ -1,0 +1,79 @@
+"""The real worker as a process, with its log read as events."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+TOOLS = Path(__file__).parents[3] / "tools"
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass
+class WorkerProcess:
+    """A running worker."""
+
+    process: asyncio.subprocess.Process
+    lines: list[str] = field(default_factory=list)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The log's events of this name so far."""
+        parsed = [json.loads(line) for line in self.lines]
+        return [event for event in parsed if event["event"] == name]
+
+    async def event(self, name: str, count: int = 1) -> dict[str, Any]:
+        """The last event of this name, once there are so many."""
+        async with asyncio.timeout(DEADLINE_SECONDS), self._changed:
+            await self._changed.wait_for(lambda: len(self.events(name)) >= count)
+        return self.events(name)[-1]
+
+    def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Sends a signal to the worker."""
+        self.process.send_signal(number)
+
+    async def exit_code(self) -> int:
+        """The exit code, once the worker has ended."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            return await self.process.wait()
+
+    async def stderr(self) -> str:
+        """All of standard error, once the worker has ended."""
+        assert self.process.stderr is not None
+        return (await self.process.stderr.read()).decode()
+
+    async def read_log(self) -> None:
+        """Reads the log to its end."""
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            async with self._changed:
+                self.lines.append(line.decode())
+                self._changed.notify_all()
+
+
+@asynccontextmanager
+async def running_worker(**environment: str) -> AsyncIterator[WorkerProcess]:
+    """Starts a worker with this environment and nothing else; kills it at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "chat_worker_example",
+        cwd=TOOLS,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    worker = WorkerProcess(process)
+    reader = asyncio.create_task(worker.read_log())
+    try:
+        yield worker
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reader

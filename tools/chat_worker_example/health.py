@@ -1,0 +1,39 @@
+"""A small file that tells a supervisor how the worker is doing."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+
+class Health:
+    """The worker's state and counts, kept in a file when one is configured.
+
+    States: `waiting_for_backend`, `ready`, `horde_unreachable`, `refused`, `backend_down`, `stopping`.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._state = ""
+        self._written_at = 0.0
+        self.done = 0
+        self.failed = 0
+
+    def report(self, state: str) -> None:
+        """Writes the state, an unchanged one at most once a second.
+
+        The file is replaced whole, so a reader never sees half of it.
+        """
+        now = time.time()
+        if self._path is None or (state == self._state and 0 <= now - self._written_at < 1):
+            return
+        self._state, self._written_at = state, now
+        content = {"state": state, "updated_at": now, "done": self.done, "failed": self.failed}
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        draft.replace(self._path)
+
+    def remove(self) -> None:
+        """Takes the file away: a worker that has ended is in no state."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)

@@ -1,0 +1,232 @@
+"""The worker's life: wait for the backend, probe it, declare, then pop and answer until told to stop."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+import uuid
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from . import VERSION
+from .backend import Backend, BackendError
+from .config import WorkerConfig
+from .counting import PromptFit
+from .declaration import Declaration, UnusableBackend, decide
+from .events import emit
+from .health import Health
+from .horde import HordeClient, HordeRefusal, HordeUnavailable
+from .jobs import Job, JobRunner
+from .probe import Findings, ModelMissing, Prober
+from .waiting import Backoff, Interrupted, Shutdown, pause, unless
+
+HELD_SECONDS = 1.0
+"""An empty answer that took longer was held by the horde, and the next pop may follow at once."""
+
+REFUSED_PAUSE_SECONDS = 60.0
+"""Pause after a refusal that a person has to lift, such as maintenance."""
+
+HOPELESS = frozenset({"InvalidAPIKey", "AnonForbiddenWorker", "WrongCredentials"})
+"""Return codes that no repeat can cure: the configuration has to change."""
+
+PROBE_SECONDS = 600.0
+"""Time for one round of the probe, on slow hardware that still loads its model."""
+
+EXIT_STOPPED = 0
+EXIT_CONFIGURATION = 2
+
+
+async def run_worker(config: WorkerConfig) -> int:
+    """Runs until SIGTERM or SIGINT; returns the exit code."""
+    shutdown = Shutdown(config.stop_grace_seconds)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, shutdown.request)
+    health = Health(config.health_file)
+    emit("starting", version=VERSION, worker=config.worker_name, horde=config.horde_url, backend=config.backend_url)
+    # A server may close a kept connection just as a call goes out on it. For a backend that would
+    # cost a job, so each call gets a connection of its own; the horde's calls are simply repeated.
+    async with (
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, force_close=True)) as backend_session,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as horde_session,
+    ):
+        backend = Backend(backend_session, config.backend_url, config.backend_api_key)
+        try:
+            findings = await unless(shutdown.requested, _probe(config, backend, health))
+            declaration = decide(config, findings)
+        except Interrupted:
+            return _ended(health, EXIT_STOPPED)
+        except (ModelMissing, UnusableBackend) as error:
+            sys.stderr.write(f"{error}\n")
+            return _ended(health, EXIT_CONFIGURATION)
+        _emit_declaration(declaration, findings)
+        horde = HordeClient(horde_session, config.horde_url, config.api_key)
+        runner = JobRunner(
+            horde,
+            backend,
+            findings.backend_model,
+            _fit(declaration, backend),
+            shutdown,
+            config.backend_patience_seconds,
+        )
+        return _ended(health, await Worker(config, declaration, runner, health).run())
+
+
+async def _probe(config: WorkerConfig, backend: Backend, health: Health) -> Findings:
+    """Repeats the probe until the backend is there."""
+    health.report("waiting_for_backend")
+    backoff = Backoff()
+    while True:
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await Prober(backend, config.model_name).probe()
+        except BackendError as error:
+            emit("backend_waiting", reason=error.reason)
+        except TimeoutError:
+            emit("backend_waiting", reason=f"the probe took longer than {PROBE_SECONDS:g} s")
+        await asyncio.sleep(backoff.next())
+
+
+def _fit(declaration: Declaration, backend: Backend) -> PromptFit | None:
+    if declaration.counter == "none":
+        return None
+    exact = backend.count_tokens if declaration.counter == "exact" else None
+    return PromptFit(declaration.context, declaration.overhead, exact)
+
+
+def _emit_declaration(declaration: Declaration, findings: Findings) -> None:
+    emit(
+        "declared",
+        model=declaration.model_id,
+        features=sorted(declaration.features),
+        withheld=declaration.withheld,
+        max_context_length=declaration.context,
+        max_length=declaration.max_length,
+        counter=declaration.counter,
+        counted_tokens=findings.counted_tokens,
+        used_tokens=findings.used_tokens,
+    )
+
+
+def _ended(health: Health, code: int) -> int:
+    health.remove()
+    emit("stopped", exit_code=code, done=health.done, failed=health.failed)
+    return code
+
+
+@dataclass
+class Worker:
+    """The pop loops, one a thread, and what they share."""
+
+    config: WorkerConfig
+    declaration: Declaration
+    runner: JobRunner
+    health: Health
+    _exit_code: int = EXIT_STOPPED
+    _warned: list[object] = field(default_factory=list)
+    _backend_backoff: Backoff = field(default_factory=lambda: Backoff(most=60.0))
+    _backend_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def run(self) -> int:
+        """Runs all threads to their end; returns the exit code."""
+        self.health.report("ready")
+        async with asyncio.TaskGroup() as threads:
+            for _ in range(self.config.threads):
+                threads.create_task(self._thread())
+            threads.create_task(self._announce_stop())
+        return self._exit_code
+
+    async def _announce_stop(self) -> None:
+        await self.runner.shutdown.requested.wait()
+        emit("stopping", grace_seconds=self.config.stop_grace_seconds)
+        self.health.report("stopping")
+
+    async def _thread(self) -> None:
+        empty = Backoff(first=1.0, most=3.0)
+        shutdown = self.runner.shutdown
+        while await self._may_pop():
+            asked_at = asyncio.get_running_loop().time()
+            job = await self._pop()
+            if job is not None:
+                empty.reset()
+                await self._serve(job)
+            elif asyncio.get_running_loop().time() - asked_at < HELD_SECONDS:
+                await pause(shutdown.requested, empty.next())
+
+    async def _may_pop(self) -> bool:
+        """Waits while the backend is down; False once the worker stops."""
+        async with self._backend_lock:
+            return not self.runner.shutdown.requested.is_set()
+
+    async def _pop(self) -> Job | None:
+        """One job, or None. The pop_key stays the same until an answer arrives (details D15)."""
+        shutdown = self.runner.shutdown
+        body = {**self.declaration.pop_body(self.config), "pop_key": uuid.uuid4().hex}
+        backoff = Backoff()
+        while True:
+            try:
+                answer = await unless(shutdown.pops_over, self.runner.horde.pop(body))
+            except HordeUnavailable as error:
+                emit("pop_failed", reason=error.reason)
+                if shutdown.requested.is_set():
+                    return None
+                self.health.report("horde_unreachable")
+                await pause(shutdown.requested, error.retry_after or backoff.next())
+            except HordeRefusal as refusal:
+                await self._refused(refusal)
+                return None
+            except Interrupted:
+                return None
+            else:
+                self._heard(answer)
+                now = asyncio.get_running_loop().time()
+                return Job.from_answer(answer, now) if answer.get("id") else None
+
+    def _heard(self, answer: dict[str, object]) -> None:
+        if not self.runner.shutdown.requested.is_set():
+            self.health.report("ready")
+        warnings = answer.get("declaration_warnings") or []
+        if isinstance(warnings, list) and warnings != self._warned:
+            self._warned = warnings
+            emit("declaration_warnings", warnings=warnings)
+
+    async def _refused(self, refusal: HordeRefusal) -> None:
+        """Stops the worker when only the operator can help, else waits for somebody to lift the refusal."""
+        event = "maintenance" if refusal.rc in {"WorkerMaintenance", "MaintenanceMode"} else "pop_refused"
+        emit(event, status=refusal.status, rc=refusal.rc, message=refusal.message)
+        if refusal.status == 401 or refusal.rc in HOPELESS:
+            if not self.runner.shutdown.requested.is_set():
+                sys.stderr.write(
+                    f"the horde refuses this worker: {refusal.message} (check HORDE_API_KEY, WORKER_NAME)\n"
+                )
+                self._exit_code = EXIT_CONFIGURATION
+                self.runner.shutdown.request()
+            return
+        self.health.report("refused")
+        await pause(self.runner.shutdown.requested, Backoff(first=REFUSED_PAUSE_SECONDS).next())
+
+    async def _serve(self, job: Job) -> None:
+        emit("job_popped", id=job.id, ttl=job.ttl)
+        end = await self.runner.run(job)
+        self.health.done += end.event == "job_done"
+        self.health.failed += end.event != "job_done"
+        if end.fault is None:
+            self._backend_backoff.reset()
+        elif end.fault.code == "backend_error":
+            await self._recover()
+
+    async def _recover(self) -> None:
+        """Holds all new pops back until the backend answers: each job popped before would be one more fault."""
+        shutdown = self.runner.shutdown
+        async with self._backend_lock:
+            await pause(shutdown.requested, self._backend_backoff.next())
+            with contextlib.suppress(Interrupted):
+                await unless(shutdown.requested, self._backend_is_back())
+
+    async def _backend_is_back(self) -> None:
+        backoff = Backoff()
+        while not await self.runner.backend.is_up():
+            emit("backend_waiting", reason="the backend does not answer")
+            self.health.report("backend_down")
+            await asyncio.sleep(backoff.next())

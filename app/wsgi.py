@@ -1,14 +1,16 @@
-"""The WSGI entry point: `gunicorn --config config/gunicorn.py app.wsgi:app`."""
+"""The WSGI app that `app.server` serves, made anew in each of its processes."""
 
 from celery import Celery
 
 from app.factory import create_app
 from app.services.runtime import build_runtime
 from config.logging import configure_logging
+from config.orphans import end_with_parent
 from config.settings import get_settings
 
 settings = get_settings()
 configure_logging(settings, "web")
+end_with_parent()
 celery = Celery("horde")
 celery.config_from_object("celeryconfig")
-app = create_app(build_runtime(settings, celery, pool_size=settings.native_threads, application="web"))
+app = create_app(build_runtime(settings, celery, pool_size=settings.web_pool_size, application="web"))

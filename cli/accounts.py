@@ -7,7 +7,7 @@ from app.domain.pricing import kudos
 from app.models.account import AccountKind
 from app.services import accounts
 from app.services.kudos import balance
-from cli.context import transaction
+from cli.context import open_transaction
 from cli.output import json_option, show, show_all
 
 KINDS = [kind.value for kind in (AccountKind.USER, AccountKind.ADMIN, AccountKind.SERVICE)]
@@ -29,12 +29,13 @@ def create_user(username: str, kind: str, passkey: str | None, as_json: bool) ->
         raise click.UsageError("--passkey belongs to --kind service, and is needed there.")
     if passkey is not None and len(passkey) < 16:
         raise click.UsageError("--passkey: must have at least 16 characters.")
-    with transaction() as session:
-        made = accounts.create_user(session, username, AccountKind(kind))
-        _, key = accounts.create_key(session, made.id, "first")
+    with open_transaction() as transaction:
+        made = accounts.create_user(transaction, username, AccountKind(kind))
+        _, key = accounts.create_key(transaction, made, "first")
         if passkey is not None:
-            accounts.set_passkey(session, made.id, passkey)
-        shown = {"id": made.id, "alias": f"{made.username}#{made.id}", "kind": kind, "api_key": key}
+            accounts.set_passkey(transaction, made, passkey)
+        alias = accounts.get_account(transaction, made).alias
+    shown = {"id": made, "alias": alias, "kind": kind, "api_key": key}
     show(shown, as_json=as_json)
 
 
@@ -43,17 +44,15 @@ def create_user(username: str, kind: str, passkey: str | None, as_json: bool) ->
 @json_option
 def show_user(user_id: int, as_json: bool) -> None:
     """Show an account, its balance and its keys (their names, never the keys)."""
-    with transaction() as session:
-        found = accounts.find_user(session, user_id)
-        if found is None:
-            raise NotFound(f"no account has the id {user_id}.")
-        keys = accounts.keys_of(session, user_id)
+    with open_transaction() as transaction:
+        found = accounts.get_account(transaction, user_id)
+        keys = accounts.keys_of(transaction, user_id)
         shown = {
             "id": found.id,
-            "alias": f"{found.username}#{found.id}",
+            "alias": found.alias,
             "kind": found.kind,
             "trusted": found.trusted,
-            "kudos": kudos(balance(session, user_id)),
+            "kudos": kudos(balance(transaction, user_id)),
             "created_at": found.created_at,
         }
         rows = [
@@ -78,10 +77,9 @@ def key() -> None:
 @json_option
 def create_key(user_id: int, name: str, as_json: bool) -> None:
     """Give an account one more key. It is shown here and never again."""
-    with transaction() as session:
-        if accounts.find_user(session, user_id) is None:
-            raise NotFound(f"no account has the id {user_id}.")
-        key_id, value = accounts.create_key(session, user_id, name)
+    with open_transaction() as transaction:
+        accounts.get_account(transaction, user_id)
+        key_id, value = accounts.create_key(transaction, user_id, name)
     show({"key_id": key_id, "api_key": value}, as_json=as_json)
 
 
@@ -89,7 +87,7 @@ def create_key(user_id: int, name: str, as_json: bool) -> None:
 @click.argument("key_id", type=int)
 def revoke_key(key_id: int) -> None:
     """Make a key useless from now on."""
-    with transaction() as session:
-        if not accounts.revoke_key(session, key_id):
+    with open_transaction() as transaction:
+        if not accounts.revoke_key(transaction, key_id):
             raise NotFound(f"no key in use has the id {key_id}.")
     click.echo(f"key {key_id} is revoked")

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 
 import click
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
 
-from app.adapters.database import Database
+from app.adapters.database import Database, Transaction
 from app.domain.errors import HordeError
 from config.settings import Settings, SettingsError, load_settings
 
@@ -21,12 +20,12 @@ def settings_or_exit() -> Settings:
 
 
 @contextmanager
-def transaction() -> Iterator[Session]:
+def open_transaction() -> Iterator[Transaction]:
     """Open a transaction; a refusal or an absent database ends the command with its reason."""
     database = Database(settings_or_exit(), pool_size=1, application="cli")
     try:
-        with database.transaction() as session:
-            yield session
+        with database.transaction() as transaction:
+            yield transaction
     except HordeError as error:
         raise click.ClickException(error.message) from None
     except OperationalError as error:

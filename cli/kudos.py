@@ -4,12 +4,12 @@ from decimal import Decimal, InvalidOperation
 
 import click
 
-from app.domain.errors import BadRequest, NotFound
+from app.domain.errors import BadRequest
 from app.domain.pricing import kudos as shown_kudos
 from app.services import accounts
 from app.services import kudos as ledger
 from app.services.invariants import check
-from cli.context import transaction
+from cli.context import open_transaction
 from cli.output import json_option, show, show_all
 
 MILLI = 1000
@@ -26,11 +26,10 @@ def kudos() -> None:
 @json_option
 def grant(user_id: int, amount: str, as_json: bool) -> None:
     """Give an account AMOUNT kudos from the horde's own account."""
-    with transaction() as session:
-        if accounts.find_user(session, user_id) is None:
-            raise NotFound(f"no account has the id {user_id}.")
-        business_key = ledger.grant(session, user_id, _millikudos(amount))
-        after = ledger.balance(session, user_id)
+    with open_transaction() as transaction:
+        accounts.get_account(transaction, user_id)
+        business_key = ledger.grant(transaction, user_id, _millikudos(amount))
+        after = ledger.balance(transaction, user_id)
     show({"movement": business_key, "kudos": shown_kudos(after)}, as_json=as_json)
 
 
@@ -39,8 +38,8 @@ def grant(user_id: int, amount: str, as_json: bool) -> None:
 @json_option
 def check_books(at_rest: bool, as_json: bool) -> None:
     """Check the ledger and every state; exit code 1 when a rule does not hold."""
-    with transaction() as session:
-        violations = check(session, at_rest=at_rest)
+    with open_transaction() as transaction:
+        violations = check(transaction, at_rest=at_rest)
     rows = [{"rule": violation.rule, "rows": list(violation.rows)} for violation in violations]
     if rows or as_json:
         show_all(rows, as_json=as_json)

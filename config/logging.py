@@ -6,7 +6,7 @@ the last wall, not the first.
 
 import logging
 import logging.config
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import orjson
@@ -27,6 +27,14 @@ def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutab
     return event
 
 
+def _names(process: str) -> Callable[[Any, str, MutableMapping[str, Any]], MutableMapping[str, Any]]:
+    def add_process(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["process"] = process
+        return event
+
+    return add_process
+
+
 def _render(value: Any, **_: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
@@ -35,6 +43,7 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
     """Send the logs of this process, the libraries' among them, to stderr as JSON lines."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        _names(process),
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -47,7 +56,6 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.horde_log_level)),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(process=process)
     logging.config.dictConfig(
         {
             "version": 1,

@@ -13,6 +13,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MASK = "********"
 
+TASK_CONNECTIONS = 30
+"""Connections kept for task processes, the launcher and operators: the Procfile's ten task processes and parents."""
+
 
 class SettingsError(Exception):
     """The environment cannot be used; the message lists every problem, one a line."""
@@ -52,14 +55,6 @@ class FrontSettings(BaseSettings):
     broker_url: RedisUrl | None = Field(
         default=None, description="Celery's broker, when it is not REDIS_URL.", repr=False
     )
-    s3_endpoint_url: HttpUrl | None = Field(default=None, description="The S3 store that the horde writes to.")
-    s3_public_endpoint_url: HttpUrl | None = Field(
-        default=None, description="The host that signed URLs carry, when workers reach the store by another name."
-    )
-    s3_bucket: str = Field(default="horde", description="Bucket for images and offloaded messages.")
-    s3_region: str = Field(default="us-east-1", description="Region that S3 requests are signed for.")
-    aws_access_key_id: str | None = Field(default=None, description="S3 access key.")
-    aws_secret_access_key: SecretStr | None = Field(default=None, description="S3 secret key.")
 
     horde_bind_host: str = Field(default="127.0.0.1", description="Address that the HTTP processes listen on.")
     port: int | None = Field(default=None, ge=1, le=65535, description="The one port that a Procfile host routes to.")
@@ -110,7 +105,7 @@ class FrontSettings(BaseSettings):
     body_retention_seconds: int = Field(default=1200, ge=0, description="Bodies are erased this long after the end.")
 
     database_connection_limit: int = Field(
-        default=90, ge=5, description="Connections that all processes together may hold."
+        default=90, ge=40, description="Connections that all processes together may hold."
     )
     flower_basic_auth: SecretStr | None = Field(default=None, description="user:password for Flower.")
 
@@ -164,6 +159,12 @@ class Settings(FrontSettings):
     """Everything that can be set from outside: a front's settings and where the truth is."""
 
     database_url: PostgresUrl = Field(description="PostgreSQL, the only truth.", repr=False)
+
+    @property
+    def web_pool_size(self) -> int:
+        """Connections of one web process: one a thread, as long as all processes stay below the limit (O2)."""
+        share = (self.database_connection_limit - TASK_CONNECTIONS) // self.native_processes
+        return max(1, min(self.native_threads, share))
 
 
 Loaded = TypeVar("Loaded", bound=BaseSettings)

@@ -1,95 +1,100 @@
 """PostgreSQL: the engine, its limits, and transactions whose effects run after the commit."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import orjson
 from prometheus_client import Counter
-from sqlalchemy import Engine, create_engine, event, text
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, text
+from sqlalchemy.exc import DisconnectionError
 
 from config.settings import Settings
 
 CONNECT_TIMEOUT_SECONDS = 3
 STATEMENT_TIMEOUT_MILLISECONDS = 15_000
 IDLE_IN_TRANSACTION_MILLISECONDS = 30_000
+TRUSTED_IDLE_SECONDS = 1.0
+"""A connection that rested longer is asked for a sign of life before it is used."""
 
 STATEMENTS = Counter("horde_sql_statements", "SQL statements sent to PostgreSQL.")
 
 Effect = Callable[[], None]
 
 
-def after_commit(session: Session, effect: Effect) -> None:
-    """Run `effect` once this session's transaction is committed and its connection is back in the pool.
+class Transaction:
+    """Statements that belong together, and what is to happen once they are committed."""
 
-    A rolled-back transaction drops its effects. An effect is a hint to others and
-    must not raise: whatever it announces is in the row (architecture A4).
-    """
-    session.info.setdefault("pending", []).append(effect)
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._effects: list[Effect] = []
 
+    def execute(self, statement: Executable, values: Mapping[str, Any] | None = None) -> CursorResult[Any]:
+        """Run one statement."""
+        return self._connection.execute(statement, values)
 
-def _release_effects(session: Session) -> None:
-    session.info.setdefault("due", []).extend(session.info.pop("pending", ()))
+    def after_commit(self, effect: Effect) -> None:
+        """Run `effect` once everything is committed and the connection is back in the pool.
 
+        A transaction that is rolled back drops its effects. An effect is a hint to
+        others and must not raise: whatever it announces is in the row (architecture A4).
+        """
+        self._effects.append(effect)
 
-def _drop_effects(session: Session) -> None:
-    session.info.pop("pending", None)
-
-
-def _count_statement(*_: object) -> None:
-    STATEMENTS.inc()
-
-
-def _dump_json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    def release_effects(self) -> None:
+        """Run what was to happen after the commit."""
+        for effect in self._effects:
+            effect()
 
 
 class Database:
     """One process's connections to PostgreSQL."""
 
     def __init__(self, settings: Settings, *, pool_size: int, application: str) -> None:
-        self._settings = settings
-        self._pool_size = pool_size
-        self._application = application
-        self._open()
-
-    def _open(self) -> None:
         self.engine: Engine = create_engine(
-            self._settings.database_url,
-            pool_size=self._pool_size,
+            settings.database_url,
+            pool_size=pool_size,
             max_overflow=2,
-            pool_pre_ping=True,
             pool_timeout=5,
             json_serializer=_dump_json,
             json_deserializer=orjson.loads,
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "application_name": f"horde-{self._application}",
+                "application_name": f"horde-{application}",
                 "options": (
                     f"-c statement_timeout={STATEMENT_TIMEOUT_MILLISECONDS}"
                     f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_MILLISECONDS}"
                 ),
             },
         )
+        self._committing = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        event.listen(self.engine, "checkin", _note_rest)
+        event.listen(self.engine, "checkout", self._check_rested)
         event.listen(self.engine, "before_cursor_execute", _count_statement)
-        self._sessions = sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
-        event.listen(self._sessions, "after_commit", _release_effects)
-        event.listen(self._sessions, "after_rollback", _drop_effects)
 
     @contextmanager
-    def transaction(self) -> Iterator[Session]:
+    def transaction(self) -> Iterator[Transaction]:
         """Open a transaction: committed at the end of the block, rolled back if it raises.
 
-        Effects registered with `after_commit` run last, with no connection held.
+        Its effects run last, with no connection held.
         """
-        session = self._sessions()
-        try:
-            with session.begin():
-                yield session
-        finally:
-            session.close()
-        for effect in session.info.pop("due", ()):
-            effect()
+        with self.engine.begin() as connection:
+            opened = Transaction(connection)
+            yield opened
+        opened.release_effects()
+
+    @contextmanager
+    def statements(self) -> Iterator[Transaction]:
+        """Lend a connection on which each statement commits by itself, in one round trip instead of three.
+
+        For reads, and for writes that are whole in one statement. A block that raises
+        drops its effects, so register them after the statement that they announce.
+        """
+        with self._committing.connect() as connection:
+            opened = Transaction(connection)
+            yield opened
+        opened.release_effects()
 
     def ping(self) -> None:
         """Ask the server for a sign of life; raises SQLAlchemyError when it gives none."""
@@ -103,3 +108,27 @@ class Database:
     def reopen_after_fork(self) -> None:
         """Leave the parent's connections alone and start a pool of this child's own."""
         self.engine.dispose(close=False)
+
+    def _check_rested(self, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+        rested_since = record.info.get("rested_since")
+        if rested_since is None or time.monotonic() - rested_since < TRUSTED_IDLE_SECONDS:
+            return
+        dialect = self.engine.dialect
+        try:
+            dialect.do_ping(dbapi_connection)
+        except dialect.loaded_dbapi.Error as error:
+            if dialect.is_disconnect(error, dbapi_connection, None):
+                raise DisconnectionError from error
+            raise
+
+
+def _note_rest(_connection: Any, record: Any) -> None:
+    record.info["rested_since"] = time.monotonic()
+
+
+def _count_statement(*_: object) -> None:
+    STATEMENTS.inc()
+
+
+def _dump_json(value: object) -> str:
+    return orjson.dumps(value).decode()

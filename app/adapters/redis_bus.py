@@ -129,14 +129,6 @@ class RedisBus:
             self._note_failure("first_in", error)
             return True
 
-    def queue_length(self, name: str) -> int | None:
-        """Messages that wait in a Celery queue of this Redis; None when it cannot tell."""
-        try:
-            return int(self._redis.llen(name))
-        except RedisError as error:
-            self._note_failure("queue_length", error)
-            return None
-
     def _note_failure(self, call: str, error: RedisError) -> None:
         self._breaker.failed()
         log.warning("redis.unreachable", call=call, error=type(error).__name__)

@@ -1,13 +1,16 @@
 """Sends Celery messages by name: bounded in time, never raising, ids only."""
 
+from typing import Any
+
 import structlog
 from celery import Celery
-from kombu.exceptions import OperationalError
+from kombu.entity import Queue as KombuQueue
+from kombu.exceptions import ChannelError, OperationalError
 from prometheus_client import Counter
 from redis.exceptions import RedisError
 
 from app.adapters.breaker import Breaker
-from app.domain.task_names import TaskName
+from app.domain.task_names import Queue, TaskName
 
 REST_SECONDS = 2.0
 
@@ -39,3 +42,13 @@ class TaskSender:
         self._breaker.succeeded()
         MESSAGES_SENT.labels(task.value).inc()
         return True
+
+    def backlog(self, queue: Queue) -> int | None:
+        """Return how many messages wait in a queue; None when the broker cannot tell."""
+        try:
+            with self._celery.connection_for_read() as connection:
+                declared: Any = KombuQueue(queue.value, channel=connection.channel()).queue_declare(passive=True)
+                return int(declared.message_count)
+        except (OperationalError, ChannelError, RedisError, OSError) as error:
+            log.warning("broker.unreachable", queue=queue.value, error=type(error).__name__)
+            return None

@@ -35,6 +35,7 @@ class NativeServices:
     submit_reply: SubmitReply
     release_job: ReleaseJob
     readiness: Callable[[], dict[str, bool]]
+    reply_limit_bytes: int
 
 
 def build_services(runtime: Runtime) -> NativeServices:
@@ -51,6 +52,7 @@ def build_services(runtime: Runtime) -> NativeServices:
         submit_reply=SubmitReply(runtime),
         release_job=ReleaseJob(runtime),
         readiness=lambda: readiness(runtime),
+        reply_limit_bytes=runtime.settings.reply_limit_bytes,
     )
 
 

@@ -137,6 +137,13 @@ class InvalidJobId(HordeError):
     rc = "InvalidJobID"
 
 
+class UserNotFound(HordeError):
+    """No account has this id."""
+
+    status = 404
+    rc = "UserNotFound"
+
+
 class NotFound(HordeError):
     """No such route."""
 
@@ -179,25 +186,11 @@ class KudosCapExceeded(HordeError):
     rc = "KudosCapExceeded"
 
 
-class NotEnoughKudos(HordeError):
-    """The account's balance does not cover what it asks for."""
-
-    status = 403
-    rc = "KudosUpfront"
-
-
 class NoEligibleWorker(HordeError):
     """No online chat worker serves any listed model (details D1)."""
 
     status = 503
     rc = "no_eligible_worker"
-
-
-class StorageUnavailable(HordeError):
-    """The object store cannot be reached; nothing was accepted."""
-
-    status = 503
-    rc = "storage_unavailable"
 
 
 class ServiceUnavailable(HordeError):

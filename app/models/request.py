@@ -61,6 +61,7 @@ class HordeRequest(Base):
     max_length: Mapped[int] = mapped_column(Integer)
     max_context_length: Mapped[int] = mapped_column(Integer)
     context_tokens: Mapped[int] = mapped_column(Integer)
+    job_ttl_seconds: Mapped[int] = mapped_column(Integer)
     conformance: Mapped[str] = mapped_column(String(16))
     quote: Mapped[Millikudos]
     faults: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))

@@ -4,13 +4,12 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import func, select, text, update
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session
+from sqlalchemy import func, insert, select, text, update
 
-from app.adapters.database import Database
-from app.domain.errors import BadRequest, InvalidApiKey, OnlyServiceAccountProxy
+from app.adapters.database import Database, Transaction
+from app.domain.errors import BadRequest, InvalidApiKey, OnlyServiceAccountProxy, UserNotFound
 from app.domain.system_accounts import ANONYMOUS_ID
 from app.models import ApiKey, User
 from app.models.account import AccountKind
@@ -71,12 +70,12 @@ _CALLER = text(
 )
 
 
-def authenticate(session: Session, key: str) -> Caller:
+def authenticate(transaction: Transaction, key: str) -> Caller:
     """Return the account that a key speaks for.
 
     Raises InvalidApiKey, in the same words whether it is unknown, revoked or malformed.
     """
-    row = session.execute(_CALLER, {"digest": digest(key)}).one_or_none()
+    row = transaction.execute(_CALLER, {"digest": digest(key)}).one_or_none()
     if row is None:
         raise refused_key()
     return Caller(
@@ -108,8 +107,8 @@ class Passkeys:
         stored = digest(passkey)
         if self._good.get(stored, 0.0) > time.monotonic():
             return
-        with self._database.transaction() as session:
-            found = session.execute(
+        with self._database.statements() as transaction:
+            found = transaction.execute(
                 select(User.passkey_sha256).where(User.passkey_sha256 == stored, User.kind == AccountKind.SERVICE.value)
             ).scalar_one_or_none()
         if found is None or not secrets.compare_digest(found, stored):
@@ -117,29 +116,26 @@ class Passkeys:
         self._good = {stored: time.monotonic() + PASSKEY_TRUST_SECONDS}
 
 
-def create_user(session: Session, username: str, kind: AccountKind = AccountKind.USER) -> User:
-    """Add an account. Raises BadRequest when the name cannot be used."""
+def create_user(transaction: Transaction, username: str, kind: AccountKind = AccountKind.USER) -> int:
+    """Add an account and return its id. Raises BadRequest when the name cannot be used."""
     name = username.strip()
     if not 1 <= len(name) <= 100 or not name.isprintable():
         raise BadRequest("username: must have 1 to 100 printable characters.", param="username")
-    user = User(username=name, kind=kind.value)
-    session.add(user)
-    session.flush()
-    return user
+    return int(transaction.execute(insert(User).values(username=name, kind=kind.value).returning(User.id)).scalar_one())
 
 
-def create_key(session: Session, user_id: int, name: str, key: str | None = None) -> tuple[int, str]:
+def create_key(transaction: Transaction, user_id: int, name: str, key: str | None = None) -> tuple[int, str]:
     """Give an account a key: (its id, the key). The key can be read here and never again."""
     value = key or new_key()
-    row = ApiKey(user_id=user_id, key_sha256=digest(value), name=name)
-    session.add(row)
-    session.flush()
-    return row.id, value
+    key_id = transaction.execute(
+        insert(ApiKey).values(user_id=user_id, key_sha256=digest(value), name=name).returning(ApiKey.id)
+    ).scalar_one()
+    return int(key_id), value
 
 
-def revoke_key(session: Session, key_id: int) -> bool:
+def revoke_key(transaction: Transaction, key_id: int) -> bool:
     """Make a key useless from now on. False when there is no such key or it was revoked before."""
-    revoked = session.execute(
+    revoked = transaction.execute(
         update(ApiKey)
         .where(ApiKey.id == key_id, ApiKey.revoked_at.is_(None))
         .values(revoked_at=func.now())
@@ -148,19 +144,51 @@ def revoke_key(session: Session, key_id: int) -> bool:
     return revoked is not None
 
 
-def set_passkey(session: Session, user_id: int, passkey: str) -> None:
+def set_passkey(transaction: Transaction, user_id: int, passkey: str) -> None:
     """Let a service account prove itself by this passkey."""
-    session.execute(update(User).where(User.id == user_id).values(passkey_sha256=digest(passkey)))
+    transaction.execute(update(User).where(User.id == user_id).values(passkey_sha256=digest(passkey)))
 
 
-def find_user(session: Session, user_id: int) -> User | None:
-    """Find an account by its id."""
-    return session.get(User, user_id)
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account as an operator sees it."""
+
+    id: int
+    username: str
+    kind: str
+    trusted: bool
+    created_at: datetime
+
+    @property
+    def alias(self) -> str:
+        """The name on the wire."""
+        return f"{self.username}#{self.id}"
 
 
-def keys_of(session: Session, user_id: int) -> list[ApiKey]:
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """What is kept of a key: never the key."""
+
+    id: int
+    name: str
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+def get_account(transaction: Transaction, user_id: int) -> Account:
+    """Return an account. Raises UserNotFound."""
+    columns = (User.id, User.username, User.kind, User.trusted, User.created_at)
+    row = transaction.execute(select(*columns).where(User.id == user_id)).one_or_none()
+    if row is None:
+        raise UserNotFound(f"No account has the id {user_id}.")
+    return Account(row.id, row.username, row.kind, row.trusted, row.created_at)
+
+
+def keys_of(transaction: Transaction, user_id: int) -> list[KeyRecord]:
     """Return an account's keys, oldest first."""
-    return list(session.scalars(select(ApiKey).where(ApiKey.user_id == user_id).order_by(ApiKey.id)))
+    columns = (ApiKey.id, ApiKey.name, ApiKey.created_at, ApiKey.revoked_at)
+    rows = transaction.execute(select(*columns).where(ApiKey.user_id == user_id).order_by(ApiKey.id))
+    return [KeyRecord(row.id, row.name, row.created_at, row.revoked_at) for row in rows]
 
 
 def ensure_local_accounts(settings: Settings, keys: LocalKeys) -> None:
@@ -172,23 +200,21 @@ def ensure_local_accounts(settings: Settings, keys: LocalKeys) -> None:
     )
     database = Database(settings, pool_size=1, application="launcher")
     try:
-        with database.transaction() as session:
+        with database.transaction() as transaction:
             for name, kind, key in wanted:
-                _ensure_account(session, name, kind, key)
-            _ensure_service(session, keys.service_passkey)
+                _ensure_account(transaction, name, kind, key)
+            _ensure_service(transaction, keys.service_passkey)
     finally:
         database.close()
 
 
-def _ensure_service(session: Session, passkey: str) -> None:
-    if session.scalar(select(User.id).where(User.passkey_sha256 == digest(passkey))) is None:
-        set_passkey(session, create_user(session, "front", AccountKind.SERVICE).id, passkey)
+def _ensure_service(transaction: Transaction, passkey: str) -> None:
+    known = select(User.id).where(User.passkey_sha256 == digest(passkey))
+    if transaction.execute(known).first() is None:
+        set_passkey(transaction, create_user(transaction, "front", AccountKind.SERVICE), passkey)
 
 
-def _ensure_account(session: Session, name: str, kind: AccountKind, key: str) -> None:
-    if session.scalar(select(ApiKey.id).where(ApiKey.key_sha256 == digest(key))) is not None:
-        return
-    user = create_user(session, name, kind)
-    session.execute(
-        insert(ApiKey).values(user_id=user.id, key_sha256=digest(key), name="local").on_conflict_do_nothing()
-    )
+def _ensure_account(transaction: Transaction, name: str, kind: AccountKind, key: str) -> None:
+    known = select(ApiKey.id).where(ApiKey.key_sha256 == digest(key))
+    if transaction.execute(known).first() is None:
+        create_key(transaction, create_user(transaction, name, kind), "local", key)

@@ -5,9 +5,8 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy import delete, select, text
-from sqlalchemy.orm import Session
 
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import ENDED_REQUESTS, RequestState
 from app.models import HordeRequest, QueueEntry
@@ -32,34 +31,34 @@ class CancelRequest:
 
         Raises RequestNotFound when there is none that the caller may cancel.
         """
-        with self._runtime.database.transaction() as session:
-            owner_id = session.execute(
+        with self._runtime.database.transaction() as transaction:
+            owner_id = transaction.execute(
                 select(HordeRequest.user_id).where(HordeRequest.id == request_id, HordeRequest.is_chat)
             ).scalar_one_or_none()
             if owner_id is None:
                 raise unknown_request()
-            require_reader(session, owner_id, api_key, trusted_front=trusted_front)
-            if self._end(session, request_id):
-                after_commit(session, lambda: reach(FaultPoint.CANCEL_STORED))
-                after_commit(session, lambda: self._runtime.bus.publish_chat(request_id, ChatEvent.DONE))
+            require_reader(transaction, owner_id, api_key, trusted_front=trusted_front)
+            if self._end(transaction, request_id):
+                transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
+                transaction.after_commit(lambda: self._runtime.bus.publish_chat(request_id, ChatEvent.DONE))
                 log.info("request.cancelled", request_id=str(request_id))
-            found = find_status(session, request_id, self._online.pool(session))
+            found = find_status(transaction, request_id, self._online.pool(transaction))
         return found.status
 
-    def _end(self, session: Session, request_id: UUID) -> bool:
+    def _end(self, transaction: Transaction, request_id: UUID) -> bool:
         # The order of locks is the claim's: the queue entry, then the request.
-        session.execute(delete(QueueEntry).where(QueueEntry.request_id == request_id))
-        state = session.execute(
+        transaction.execute(delete(QueueEntry).where(QueueEntry.request_id == request_id))
+        state = transaction.execute(
             select(HordeRequest.state).where(HordeRequest.id == request_id).with_for_update()
         ).scalar_one()
-        if state in ENDED_REQUESTS or self._has_reply(session, request_id):
+        if state in ENDED_REQUESTS or self._has_reply(transaction, request_id):
             return False
-        return move_request(session, request_id, RequestState.CANCELLED, ended_at=text("now()"))
+        return move_request(transaction, request_id, RequestState.CANCELLED, ended_at=text("now()"))
 
     @staticmethod
-    def _has_reply(session: Session, request_id: UUID) -> bool:
+    def _has_reply(transaction: Transaction, request_id: UUID) -> bool:
         """Whether a reply came in before the cancel: then the submit wins (details D15)."""
-        found = session.execute(
+        found = transaction.execute(
             text("SELECT 1 FROM generations WHERE request_id = :id AND state IN ('submitted', 'verified')"),
             {"id": request_id},
         ).first()

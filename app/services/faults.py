@@ -7,9 +7,8 @@ from uuid import UUID
 import structlog
 from prometheus_client import Counter
 from sqlalchemy import Row, text
-from sqlalchemy.orm import Session
 
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.redis_keys import ChatEvent, QueueSignal
 from app.domain.states import GENERATION_MOVES, GenerationState, RequestState
 from app.services.runtime import Runtime
@@ -36,17 +35,17 @@ class Failure:
     refusal: str | None = None
 
 
-def fail_generation(runtime: Runtime, session: Session, generation_id: UUID, why: Failure) -> bool:
+def fail_generation(runtime: Runtime, transaction: Transaction, generation_id: UUID, why: Failure) -> bool:
     """End a generation without a reply; count it once, and requeue or fault its request.
 
     Takes the request's lock, then the generation's. False, with nothing changed, when the
     generation has moved on to where it cannot fail so.
     """
-    row = lock_generation(session, generation_id)
+    row = lock_generation(transaction, generation_id)
     if row is None or why.state not in GENERATION_MOVES[GenerationState(row.generation_state)]:
         return False
     move_generation(
-        session,
+        transaction,
         generation_id,
         why.state,
         fault=why.fault,
@@ -62,32 +61,32 @@ def fail_generation(runtime: Runtime, session: Session, generation_id: UUID, why
         state=why.state.value,
         fault=why.fault,
     )
-    after_commit(session, lambda: reach(FaultPoint.FAULT_STORED))
+    transaction.after_commit(lambda: reach(FaultPoint.FAULT_STORED))
     if row.request_state == RequestState.PROCESSING:
-        _next_attempt(runtime, session, row.request_id, row.faults + 1, why)
+        _next_attempt(runtime, transaction, row.request_id, row.faults + 1, why)
     return True
 
 
-def lock_generation(session: Session, generation_id: UUID) -> Row[Any] | None:
+def lock_generation(transaction: Transaction, generation_id: UUID) -> Row[Any] | None:
     """Lock a generation's request, then the generation, and return where both stand."""
-    return session.execute(_LOCK, {"id": generation_id}).one_or_none()
+    return transaction.execute(_LOCK, {"id": generation_id}).one_or_none()
 
 
-def _next_attempt(runtime: Runtime, session: Session, request_id: UUID, faults: int, why: Failure) -> None:
+def _next_attempt(runtime: Runtime, transaction: Transaction, request_id: UUID, faults: int, why: Failure) -> None:
     if faults >= runtime.settings.max_faults:
         fault = {
             "rc": "ChatRequestFaulted",
             "message": f"{faults} workers could not serve this request; the last one's fault was {why.fault}.",
             "param": None,
         }
-        end_request(runtime, session, request_id, RequestState.FAULTED, fault=fault, faults=faults)
+        end_request(runtime, transaction, request_id, RequestState.FAULTED, fault=fault, faults=faults)
         return
-    requeue(runtime, session, request_id, faults)
+    requeue(runtime, transaction, request_id, faults)
 
 
 def end_request(
     runtime: Runtime,
-    session: Session,
+    transaction: Transaction,
     request_id: UUID,
     state: RequestState,
     *,
@@ -98,16 +97,16 @@ def end_request(
     values: dict[str, object] = {"ended_at": text("now()"), "fault": fault}
     if faults is not None:
         values["faults"] = faults
-    move_request(session, request_id, state, **values)
-    after_commit(session, lambda: runtime.bus.publish_chat(request_id, ChatEvent.DONE))
+    move_request(transaction, request_id, state, **values)
+    transaction.after_commit(lambda: runtime.bus.publish_chat(request_id, ChatEvent.DONE))
 
 
-def requeue(runtime: Runtime, session: Session, request_id: UUID, faults: int) -> None:
+def requeue(runtime: Runtime, transaction: Transaction, request_id: UUID, faults: int) -> None:
     """Put a request back where its age and priority place it, and wake a worker for it."""
-    move_request(session, request_id, RequestState.QUEUED, faults=faults)
-    row = session.execute(_ENQUEUE, {"id": request_id}).one()
+    move_request(transaction, request_id, RequestState.QUEUED, faults=faults)
+    row = transaction.execute(_ENQUEUE, {"id": request_id}).one()
     signal = QueueSignal(class_id=row.class_id, requirements=row.requirements)
-    after_commit(session, lambda: runtime.bus.publish_queue(signal))
+    transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
 
 
 _LOCK = text(

@@ -6,7 +6,8 @@
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
-from sqlalchemy.orm import Session
+
+from app.adapters.database import Transaction
 
 ROWS_SHOWN = 5
 
@@ -86,12 +87,12 @@ AT_REST = {
 """Rules that hold too once the rescue period has passed without new work."""
 
 
-def check(session: Session | Connection, *, at_rest: bool = False) -> list[Violation]:
+def check(transaction: Transaction | Connection, *, at_rest: bool = False) -> list[Violation]:
     """Return every rule that does not hold; `at_rest` adds those that need the horde to be idle."""
     rules = ALWAYS | AT_REST if at_rest else ALWAYS
     violations = []
     for rule, query in rules.items():
-        rows = session.execute(text(query)).scalars().fetchmany(ROWS_SHOWN)
+        rows = transaction.execute(text(query)).scalars().fetchmany(ROWS_SHOWN)
         if rows:
             violations.append(Violation(rule, tuple(str(row) for row in rows)))
     return violations

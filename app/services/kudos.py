@@ -3,8 +3,8 @@
 from uuid import uuid4
 
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
+from app.adapters.database import Transaction
 from app.domain.errors import BadRequest
 from app.domain.system_accounts import HORDE_ID
 from app.services.runtime import Runtime
@@ -13,7 +13,7 @@ FOLD_BATCH = 10_000
 LARGEST_GRANT = 10**15
 
 
-def grant(session: Session, user_id: int, millikudos: int, business_key: str | None = None) -> str:
+def grant(transaction: Transaction, user_id: int, millikudos: int, business_key: str | None = None) -> str:
     """Give an account kudos from the horde's own account; return the movement's business key.
 
     The same `business_key` again moves nothing. Raises BadRequest for an amount out of range.
@@ -21,13 +21,13 @@ def grant(session: Session, user_id: int, millikudos: int, business_key: str | N
     if not 0 < millikudos <= LARGEST_GRANT:
         raise BadRequest("amount: must be above 0 and at most a thousand billion kudos.", param="amount")
     key = business_key or f"grant:{uuid4()}"
-    session.execute(_GRANT, {"key": key, "user_id": user_id, "horde": HORDE_ID, "amount": millikudos})
+    transaction.execute(_GRANT, {"key": key, "user_id": user_id, "horde": HORDE_ID, "amount": millikudos})
     return key
 
 
-def balance(session: Session, user_id: int) -> int:
+def balance(transaction: Transaction, user_id: int) -> int:
     """Return an account's millikudos: its folded balance and the entries not yet folded."""
-    return int(session.execute(_BALANCE, {"user_id": user_id}).scalar_one())
+    return int(transaction.execute(_BALANCE, {"user_id": user_id}).scalar_one())
 
 
 def fold_balances(runtime: Runtime) -> int:
@@ -37,14 +37,18 @@ def fold_balances(runtime: Runtime) -> int:
     """
     folded = 0
     while True:
-        with runtime.database.transaction() as session:
-            if not session.execute(text("SELECT pg_try_advisory_xact_lock(hashtext('fold_balances'))")).scalar_one():
+        with runtime.database.transaction() as transaction:
+            if not transaction.execute(
+                text("SELECT pg_try_advisory_xact_lock(hashtext('fold_balances'))")
+            ).scalar_one():
                 return folded
-            count = int(session.execute(_FOLD, {"limit": FOLD_BATCH}).scalar_one())
+            count = int(transaction.execute(_FOLD, {"limit": FOLD_BATCH}).scalar_one())
         folded += count
         if count < FOLD_BATCH:
             return folded
 
+
+_ALONE = text("SELECT pg_try_advisory_xact_lock(hashtext('fold_balances'))")
 
 _GRANT = text(
     """

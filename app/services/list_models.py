@@ -16,8 +16,8 @@ class ListModels:
 
     def __call__(self) -> list[dict[str, Any]]:
         """Return the online chat models by name. A limit is null where a worker declares none."""
-        with self._runtime.database.transaction() as session:
-            pool = self._online.pool(session)
+        with self._runtime.database.statements() as transaction:
+            pool = self._online.pool(transaction)
         by_model: dict[str, list[Declaration]] = {}
         for declaration in pool.declarations:
             if declaration.chat_jobs and declaration.model_id:

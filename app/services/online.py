@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from threading import Lock
 
 from sqlalchemy import select, text
-from sqlalchemy.orm import Session
 
+from app.adapters.database import Transaction
 from app.domain.capabilities import Availability, Declaration, Requirements, gaps
 from app.models import Worker
 
@@ -42,15 +42,15 @@ class OnlineWorkers:
         """The newest snapshot, without a look at the database."""
         return self._pool
 
-    def pool(self, session: Session) -> OnlinePool:
+    def pool(self, transaction: Transaction) -> OnlinePool:
         """Return a snapshot that is at most a second old."""
         if time.monotonic() - self._taken_at < FRESH_SECONDS:
             return self._pool
-        return self.fresh_pool(session)
+        return self.fresh_pool(transaction)
 
-    def fresh_pool(self, session: Session) -> OnlinePool:
+    def fresh_pool(self, transaction: Transaction) -> OnlinePool:
         """Take a snapshot now: for answers that refuse."""
-        rows = session.execute(
+        rows = transaction.execute(
             select(Worker.declaration)
             .where(
                 Worker.last_seen_at > text(f"now() - interval '{self._online_seconds} seconds'"),

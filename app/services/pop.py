@@ -11,13 +11,11 @@ from prometheus_client import Counter, Histogram
 from psycopg.types.json import Jsonb
 from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.contract import ChatRequest
 from app.domain.declaration import Declaration, Limit
 from app.domain.errors import AnonForbiddenWorker, WorkerMaintenance, WrongCredentials
-from app.domain.lifetimes import job_ttl_seconds
 from app.domain.narrowing import chat_payload
 from app.domain.states import RequestState
 from app.domain.system_accounts import ANONYMOUS_ID
@@ -66,33 +64,33 @@ class Pop:
         WorkerMaintenance.
         """
         try:
-            with self._runtime.database.transaction() as session:
-                job = self._pop(session, api_key, declaration, pop_key)
+            with self._runtime.database.statements() as transaction:
+                job = self._pop(transaction, api_key, declaration, pop_key)
         except IntegrityError:
             # The twin of this pop key, or of this new worker's name, committed first: now it can be read.
-            with self._runtime.database.transaction() as session:
-                job = self._pop(session, api_key, declaration, pop_key)
+            with self._runtime.database.statements() as transaction:
+                job = self._pop(transaction, api_key, declaration, pop_key)
         POPS.labels("yes" if job.id else "no").inc()
         return job
 
-    def _pop(self, session: Session, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
-        seen = session.execute(
+    def _pop(self, transaction: Transaction, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
+        seen = transaction.execute(
             _IDENTIFY, {"digest": digest(api_key), "name": declaration.name, "pop_key": pop_key}
         ).one_or_none()
         if seen is None:
             raise refused_key()
         _check_owner(seen)
-        worker_id = self._check_in(session, seen, declaration)
+        worker_id = self._check_in(transaction, seen, declaration)
         if seen.popped_before is not None:
-            return self._same_job(session, seen.popped_before, declaration)
+            return self._same_job(transaction, seen.popped_before, declaration)
         if not declaration.chat_jobs:
             return NO_JOB
-        classes = self._classes.covered_by(session, declaration, list(seen.waiting_classes))
+        classes = self._classes.covered_by(transaction, declaration, list(seen.waiting_classes))
         if not classes:
             return NO_JOB
-        return self._claim(session, worker_id, declaration, classes, pop_key)
+        return self._claim(transaction, worker_id, declaration, classes, pop_key)
 
-    def _check_in(self, session: Session, seen: Row[Any], declaration: Declaration) -> UUID:
+    def _check_in(self, transaction: Transaction, seen: Row[Any], declaration: Declaration) -> UUID:
         """Note that the worker is here and what it declares, when that is news."""
         stored = declaration.stored()
         if seen.worker_id is not None:
@@ -100,18 +98,23 @@ class Pop:
             if age < CHECK_IN_SECONDS and seen.declaration == stored:
                 return UUID(str(seen.worker_id))
         worker_id = seen.worker_id or uuid4()
-        session.execute(
+        transaction.execute(
             _CHECK_IN,
             {"id": worker_id, "user_id": seen.user_id, "name": declaration.name, "declaration": Jsonb(stored)},
         )
         return UUID(str(worker_id))
 
     def _claim(
-        self, session: Session, worker_id: UUID, declaration: Declaration, classes: list[int], pop_key: str | None
+        self,
+        transaction: Transaction,
+        worker_id: UUID,
+        declaration: Declaration,
+        classes: list[int],
+        pop_key: str | None,
     ) -> Job:
-        pool = self._online.pool(session)
+        pool = self._online.pool(transaction)
         model = declaration.model_id or ""
-        row = session.execute(
+        row = transaction.execute(
             _CLAIM,
             {
                 "classes": classes,
@@ -126,26 +129,17 @@ class Pop:
         ).one_or_none()
         if row is None:
             return NO_JOB
-        ttl = self._ttl(row.max_length, row.context_tokens)
-        session.execute(_SET_DEADLINE, {"id": row.generation_id, "seconds": ttl})
-        after_commit(session, lambda: reach(FaultPoint.GENERATION_LEASED))
+        transaction.after_commit(lambda: reach(FaultPoint.GENERATION_LEASED))
         QUEUED_SECONDS.observe(max(0.0, (datetime.now(UTC) - row.created_at).total_seconds()))
         log.info("generation.leased", generation_id=str(row.generation_id), request_id=str(row.request_id))
-        return _job(row, declaration, ttl)
+        return _job(row, declaration, row.job_ttl_seconds)
 
-    def _same_job(self, session: Session, generation_id: UUID, declaration: Declaration) -> Job:
-        row = session.execute(_LEASED, {"id": generation_id}).one_or_none()
+    def _same_job(self, transaction: Transaction, generation_id: UUID, declaration: Declaration) -> Job:
+        row = transaction.execute(_LEASED, {"id": generation_id}).one_or_none()
         if row is None:
             return NO_JOB
         left = (row.deadline_at - datetime.now(UTC)) // timedelta(seconds=1)
         return _job(row, declaration, max(1, left))
-
-    def _ttl(self, max_length: int, context_tokens: int) -> int:
-        return job_ttl_seconds(
-            max_length=max_length,
-            context_tokens=context_tokens,
-            floor=self._runtime.settings.generation_ttl_floor_seconds,
-        )
 
 
 def _check_owner(seen: Row[Any]) -> None:
@@ -223,20 +217,20 @@ _CLAIM = text(
     ), moved AS (
         UPDATE horde_requests r SET state = 'processing' FROM taken
         WHERE r.id = taken.request_id AND r.state = ANY(CAST(:sources AS text[]))
-        RETURNING r.id, r.max_length, r.max_context_length, r.context_tokens, r.created_at
+        RETURNING r.id, r.max_length, r.max_context_length, r.job_ttl_seconds, r.created_at
     ), born AS (
         INSERT INTO generations (id, request_id, worker_id, state, model, pop_key, deadline_at)
-        SELECT :generation_id, moved.id, :worker_id, 'leased', :model, CAST(:pop_key AS text), now() FROM moved
+        SELECT :generation_id, moved.id, :worker_id, 'leased', :model, CAST(:pop_key AS text),
+            now() + make_interval(secs => moved.job_ttl_seconds)
+        FROM moved
         RETURNING id
     )
     SELECT born.id AS generation_id, moved.id AS request_id, moved.max_length, moved.max_context_length,
-           moved.context_tokens, moved.created_at, CAST(:model AS text) AS model, b.contract
+           moved.job_ttl_seconds, moved.created_at, CAST(:model AS text) AS model, b.contract
     FROM moved, born, request_bodies b
     WHERE b.request_id = moved.id
     """
 )
-
-_SET_DEADLINE = text("UPDATE generations SET deadline_at = now() + make_interval(secs => :seconds) WHERE id = :id")
 
 _LEASED = text(
     """

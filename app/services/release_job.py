@@ -24,12 +24,14 @@ class ReleaseJob:
 
         False when the job is not waiting for a reply.
         """
-        with self._runtime.database.transaction() as session:
-            row = lock_generation(session, generation_id)
+        with self._runtime.database.transaction() as transaction:
+            row = lock_generation(transaction, generation_id)
             if row is None or row.generation_state != GenerationState.LEASED:
                 return False
-            move_generation(session, generation_id, GenerationState.FAULTED, fault="released", ended_at=text("now()"))
+            move_generation(
+                transaction, generation_id, GenerationState.FAULTED, fault="released", ended_at=text("now()")
+            )
             if row.request_state == RequestState.PROCESSING:
-                requeue(self._runtime, session, row.request_id, row.faults)
+                requeue(self._runtime, transaction, row.request_id, row.faults)
         log.info("generation.released", generation_id=str(generation_id))
         return True

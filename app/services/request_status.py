@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
+from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
 from app.domain.errors import RequestNotFound
 from app.domain.pricing import kudos
@@ -49,12 +49,12 @@ class FoundStatus:
     status: dict[str, Any]
 
 
-def find_status(session: Session, request_id: UUID, pool: OnlinePool) -> FoundStatus:
+def find_status(transaction: Transaction, request_id: UUID, pool: OnlinePool) -> FoundStatus:
     """Return a chat request's status.
 
     Raises RequestNotFound when there is no such chat request.
     """
-    row = session.execute(_STATUS, {"id": request_id, "positions": POSITION_LIMIT}).one_or_none()
+    row = transaction.execute(_STATUS, {"id": request_id, "positions": POSITION_LIMIT}).one_or_none()
     if row is None or not row.is_chat:
         raise unknown_request()
     state = RequestState(row.state)
@@ -101,14 +101,14 @@ def unknown_request() -> RequestNotFound:
     return RequestNotFound("No request has this id, or it belongs to another account.")
 
 
-def require_reader(session: Session, owner_id: int, api_key: str | None, *, trusted_front: bool) -> None:
+def require_reader(transaction: Transaction, owner_id: int, api_key: str | None, *, trusted_front: bool) -> None:
     """Let the owner, the front, and for anonymous requests everybody read and cancel (details D18).
 
     Raises RequestNotFound for all others.
     """
     if trusted_front or owner_id == ANONYMOUS_ID:
         return
-    if api_key is None or authenticate(session, api_key).user_id != owner_id:
+    if api_key is None or authenticate(transaction, api_key).user_id != owner_id:
         raise unknown_request()
 
 
@@ -124,7 +124,7 @@ class ReadStatus:
 
         Raises RequestNotFound when there is none that the caller may read.
         """
-        with self._runtime.database.transaction() as session:
-            found = find_status(session, request_id, self._online.pool(session))
-            require_reader(session, found.owner_id, api_key, trusted_front=trusted_front)
+        with self._runtime.database.statements() as transaction:
+            found = find_status(transaction, request_id, self._online.pool(transaction))
+            require_reader(transaction, found.owner_id, api_key, trusted_front=trusted_front)
         return found.status

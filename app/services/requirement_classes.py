@@ -2,8 +2,8 @@
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session
 
+from app.adapters.database import Transaction
 from app.domain.capabilities import Declaration, Requirements, class_of, may_cover
 from app.models import RequirementClass
 
@@ -15,46 +15,48 @@ class RequirementClasses:
         self._ids: dict[str, int] = {}
         self._classes: dict[int, Requirements] = {}
 
-    def intern(self, session: Session, requirements: Requirements) -> int:
+    def intern(self, transaction: Transaction, requirements: Requirements) -> int:
         """Return the id of these requirements' class, creating it on first sight."""
         klass = class_of(requirements)
         digest = klass.digest()
         known = self._ids.get(digest)
         if known is not None:
             return known
-        found = self._find(session, digest)
+        found = self._find(transaction, digest)
         if found is not None:
             # Seen committed: safe to remember, whatever becomes of this transaction.
             self._ids[digest] = found
             return found
-        session.execute(
+        transaction.execute(
             insert(RequirementClass)
             .values(digest=digest, requirements=klass.stored())
             .on_conflict_do_nothing(index_elements=["digest"])
         )
-        return session.execute(select(RequirementClass.id).where(RequirementClass.digest == digest)).scalar_one()
+        return int(
+            transaction.execute(select(RequirementClass.id).where(RequirementClass.digest == digest)).scalar_one()
+        )
 
     @staticmethod
-    def _find(session: Session, digest: str) -> int | None:
-        return session.execute(
+    def _find(transaction: Transaction, digest: str) -> int | None:
+        return transaction.execute(
             select(RequirementClass.id).where(RequirementClass.digest == digest)
         ).scalar_one_or_none()
 
-    def get(self, session: Session, class_id: int) -> Requirements:
+    def get(self, transaction: Transaction, class_id: int) -> Requirements:
         """Return the requirements of a class."""
-        self._learn(session, [class_id])
+        self._learn(transaction, [class_id])
         return self._classes[class_id]
 
-    def covered_by(self, session: Session, declaration: Declaration, class_ids: list[int]) -> list[int]:
+    def covered_by(self, transaction: Transaction, declaration: Declaration, class_ids: list[int]) -> list[int]:
         """Return those of `class_ids` of which this worker may serve a request."""
-        self._learn(session, class_ids)
+        self._learn(transaction, class_ids)
         return [class_id for class_id in class_ids if may_cover(declaration, self._classes[class_id])]
 
-    def _learn(self, session: Session, class_ids: list[int]) -> None:
+    def _learn(self, transaction: Transaction, class_ids: list[int]) -> None:
         unknown = [class_id for class_id in class_ids if class_id not in self._classes]
         if not unknown:
             return
-        rows = session.execute(
+        rows = transaction.execute(
             select(RequirementClass.id, RequirementClass.digest, RequirementClass.requirements).where(
                 RequirementClass.id.in_(unknown)
             )

@@ -19,8 +19,8 @@ def settle_batch(runtime: Runtime) -> int:
     settled = 0
     limit = runtime.settings.settlement_batch
     while True:
-        with runtime.database.transaction() as session:
-            count = len(session.execute(_SETTLE, {"limit": limit, "horde": HORDE_ID}).all())
+        with runtime.database.statements() as transaction:
+            count = len(transaction.execute(_SETTLE, {"limit": limit, "horde": HORDE_ID}).all())
         reach(FaultPoint.SETTLEMENT_STORED)
         SETTLED.inc(count)
         settled += count

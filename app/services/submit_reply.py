@@ -9,16 +9,15 @@ from uuid import UUID
 import structlog
 from psycopg.types.json import Jsonb
 from sqlalchemy import Row, text
-from sqlalchemy.orm import Session
 
 from app.adapters.breaker import Breaker
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.errors import AbortedGen, ChatReplyRefused, InvalidJobId, WrongCredentials
 from app.domain.pricing import kudos
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
 from app.domain.verification import Reply
-from app.services.accounts import authenticate
+from app.services.accounts import digest, refused_key
 from app.services.faults import OTHER_FAULT, WORKER_FAULTS, Failure, fail_generation
 from app.services.runtime import Runtime
 from app.services.transitions import guard
@@ -76,12 +75,12 @@ class SubmitReply:
         Raises InvalidApiKey, InvalidJobId, WrongCredentials, AbortedGen, or
         ChatReplyRefused with what failed.
         """
-        with self._runtime.database.transaction() as session:
-            row = _load(session, api_key, generation_id)
+        with self._runtime.database.statements() as transaction:
+            row = _load(transaction, api_key, generation_id)
             known = _known_outcome(row)
             if known is not None:
                 return known
-            if row.state != GenerationState.SUBMITTED and not self._store(session, row, reply):
+            if row.state != GenerationState.SUBMITTED and not self._store(transaction, row, reply):
                 raise _aborted()
         verdict = self._wait(generation_id)
         return Receipt(None) if verdict is None else _receipt(verdict)
@@ -92,19 +91,19 @@ class SubmitReply:
         Raises InvalidApiKey, InvalidJobId, WrongCredentials, or AbortedGen when the job had another end.
         """
         code = fault if fault in WORKER_FAULTS else OTHER_FAULT
-        with self._runtime.database.transaction() as session:
-            row = _load(session, api_key, generation_id)
+        with self._runtime.database.transaction() as transaction:
+            row = _load(transaction, api_key, generation_id)
             if row.state == GenerationState.FAULTED:
                 return Receipt(0.0)
             if row.state != GenerationState.LEASED:
                 raise _aborted()
             why = Failure(GenerationState.FAULTED, code)
-            if not fail_generation(self._runtime, session, generation_id, why):
+            if not fail_generation(self._runtime, transaction, generation_id, why):
                 raise _aborted()
         return Receipt(0.0)
 
-    def _store(self, session: Session, row: Row[Any], reply: Reply) -> bool:
-        stored = session.execute(
+    def _store(self, transaction: Transaction, row: Row[Any], reply: Reply) -> bool:
+        stored = transaction.execute(
             _STORE,
             {
                 "id": row.id,
@@ -116,8 +115,8 @@ class SubmitReply:
         if stored is None:
             return False
         generation_id = str(row.id)
-        after_commit(session, lambda: reach(FaultPoint.REPLY_STORED))
-        after_commit(session, lambda: self._dispatch(generation_id))
+        transaction.after_commit(lambda: reach(FaultPoint.REPLY_STORED))
+        transaction.after_commit(lambda: self._dispatch(generation_id))
         log.info("reply.stored", generation_id=generation_id, request_id=str(row.request_id))
         return True
 
@@ -126,12 +125,13 @@ class SubmitReply:
         reach(FaultPoint.VERDICT_DISPATCHED)
 
 
-def _load(session: Session, api_key: str, generation_id: UUID) -> Row[Any]:
-    caller = authenticate(session, api_key)
-    row = session.execute(_LOAD, {"id": generation_id}).one_or_none()
+def _load(transaction: Transaction, api_key: str, generation_id: UUID) -> Row[Any]:
+    row = transaction.execute(_LOAD, {"id": generation_id, "digest": digest(api_key)}).one_or_none()
     if row is None:
+        raise refused_key()
+    if row.id is None:
         raise InvalidJobId("No job has this id. It may have been given out too long ago.", param="id")
-    if row.owner_id != caller.user_id:
+    if row.owner_id != row.caller_id:
         raise WrongCredentials("This job was given to a worker of another account.", param="apikey")
     return row
 
@@ -168,11 +168,13 @@ def _aborted() -> AbortedGen:
 
 _LOAD = text(
     """
-    SELECT g.id, g.request_id, g.state, g.reward, g.refusal, w.user_id AS owner_id, r.state AS request_state
-    FROM generations g
-    JOIN workers w ON w.id = g.worker_id
-    JOIN horde_requests r ON r.id = g.request_id
-    WHERE g.id = :id
+    SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal,
+           w.user_id AS owner_id, r.state AS request_state
+    FROM api_keys k
+    LEFT JOIN (generations g
+        JOIN workers w ON w.id = g.worker_id
+        JOIN horde_requests r ON r.id = g.request_id) ON g.id = :id
+    WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
     """
 )
 

@@ -8,15 +8,21 @@ import structlog
 from prometheus_client import Counter
 from psycopg.types.json import Jsonb
 from sqlalchemy import select, text
-from sqlalchemy.orm import Session
 
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements, largest_max_length, requirements_of
 from app.domain.contract import ChatRequest
-from app.domain.errors import BadRequest, KudosCapExceeded, NoEligibleWorker, OperationKeyMismatch, ServiceUnavailable
+from app.domain.errors import (
+    BadRequest,
+    HordeError,
+    KudosCapExceeded,
+    NoEligibleWorker,
+    OperationKeyMismatch,
+    ServiceUnavailable,
+)
 from app.domain.fingerprint import fingerprint
 from app.domain.flattening import estimate_tokens, flatten
-from app.domain.lifetimes import request_ttl_seconds
+from app.domain.lifetimes import job_ttl_seconds, request_ttl_seconds
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, quote
 from app.domain.redis_keys import QueueSignal
@@ -85,9 +91,9 @@ class SubmitRequest:
 
     def quote(self, submission: Submission) -> float:
         """Return what the request would cost at most, in kudos, and store nothing."""
-        with self._runtime.database.transaction() as session:
-            authenticate(session, submission.api_key)
-            return kudos(self._plan(session, submission.chat).quote)
+        with self._runtime.database.statements() as transaction:
+            authenticate(transaction, submission.api_key)
+            return kudos(self._plan(transaction, submission.chat).quote)
 
     def __call__(self, submission: Submission) -> Accepted:
         """Store the request and let a worker have it.
@@ -96,18 +102,20 @@ class SubmitRequest:
         Raises InvalidApiKey, OperationKeyMismatch, NoEligibleWorker or KudosCapExceeded,
         with nothing stored.
         """
-        with self._runtime.database.transaction() as session:
-            caller = authenticate(session, submission.api_key)
+        with self._runtime.database.statements() as transaction:
+            caller = authenticate(transaction, submission.api_key)
             key = _checked_key(submission, caller)
-            if key is not None:
-                replayed = self._replay(session, caller, submission, key)
-                if replayed is not None:
-                    return replayed
-            plan = self._plan(session, submission.chat)
+            try:
+                plan = self._plan(transaction, submission.chat)
+            except HordeError:
+                # What a new request would be refused for does not touch one that was accepted before.
+                replayed = self._replay(transaction, caller, submission, key)
+                if replayed is None:
+                    raise
+                return replayed
             request_id = submission.proposed_id or uuid4()
-            stored = self._store(session, caller, submission, plan, request_id, key)
-            if not stored:
-                replayed = self._replay(session, caller, submission, key or "")
+            if not self._store(transaction, caller, submission, plan, request_id, key):
+                replayed = self._replay(transaction, caller, submission, key)
                 if replayed is None:
                     raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
                 return replayed
@@ -125,9 +133,13 @@ class SubmitRequest:
             warnings=plan.warnings,
         )
 
-    def _replay(self, session: Session, caller: Caller, submission: Submission, key: str) -> Accepted | None:
+    def _replay(
+        self, transaction: Transaction, caller: Caller, submission: Submission, key: str | None
+    ) -> Accepted | None:
         """Find the request that this key already made, if the body is the same."""
-        claimed = session.execute(
+        if key is None:
+            return None
+        claimed = transaction.execute(
             select(OperationKey.fingerprint, OperationKey.request_id).where(
                 OperationKey.user_id == caller.user_id,
                 OperationKey.scope == _scope(caller, submission.address),
@@ -138,15 +150,15 @@ class SubmitRequest:
             return None
         if claimed.fingerprint != fingerprint(submission.chat):
             raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
-        status = find_status(session, claimed.request_id, self._online.pool(session))
+        status = find_status(transaction, claimed.request_id, self._online.pool(transaction))
         return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
 
-    def _plan(self, session: Session, chat: ChatRequest) -> Plan:
+    def _plan(self, transaction: Transaction, chat: ChatRequest) -> Plan:
         prompt = flatten(chat.messages, chat.tools)
         context_tokens = estimate_tokens(prompt)
         asked = chat.max_tokens or self._runtime.settings.default_max_tokens
         requirements = _sized(chat, asked, context_tokens)
-        pool = self._pool_with_somebody(session, requirements)
+        pool = self._pool_with_somebody(transaction, requirements)
         warnings: tuple[str, ...] = ()
         largest = largest_max_length(pool.declarations, requirements)
         if largest is not None and largest < asked:
@@ -175,15 +187,15 @@ class SubmitRequest:
             warnings=warnings,
         )
 
-    def _pool_with_somebody(self, session: Session, requirements: Requirements) -> OnlinePool:
+    def _pool_with_somebody(self, transaction: Transaction, requirements: Requirements) -> OnlinePool:
         """Return the pool if a chat worker of a listed model is online.
 
         A refusal is made on a fresh look only, so a worker that came a moment ago counts.
         """
-        pool = self._online.pool(session)
+        pool = self._online.pool(transaction)
         if pool.availability(requirements).eligible_workers:
             return pool
-        pool = self._online.fresh_pool(session)
+        pool = self._online.fresh_pool(transaction)
         if pool.availability(requirements).online:
             return pool
         names = ", ".join(requirements.models)
@@ -197,7 +209,7 @@ class SubmitRequest:
 
     def _store(
         self,
-        session: Session,
+        transaction: Transaction,
         caller: Caller,
         submission: Submission,
         plan: Plan,
@@ -205,9 +217,9 @@ class SubmitRequest:
         key: str | None,
     ) -> bool:
         requirements = plan.requirements
-        class_id = self._classes.intern(session, requirements)
+        class_id = self._classes.intern(transaction, requirements)
         settings = self._runtime.settings
-        row = session.execute(
+        row = transaction.execute(
             _STORE,
             {
                 "id": request_id,
@@ -223,6 +235,11 @@ class SubmitRequest:
                 "tools": requirements.tools,
                 "tools_temperature": requirements.tools_temperature,
                 "context_tokens": plan.context_tokens,
+                "job_ttl_seconds": job_ttl_seconds(
+                    max_length=requirements.max_length,
+                    context_tokens=plan.context_tokens,
+                    floor=settings.generation_ttl_floor_seconds,
+                ),
                 "conformance": plan.chat.horde.conformance,
                 "quote": plan.quote,
                 "balance": caller.balance,
@@ -239,8 +256,8 @@ class SubmitRequest:
         if row is None:
             return False
         signal = QueueSignal(class_id=class_id, requirements=requirements.stored())
-        after_commit(session, lambda: reach(FaultPoint.REQUEST_STORED))
-        after_commit(session, lambda: self._runtime.bus.publish_queue(signal))
+        transaction.after_commit(lambda: reach(FaultPoint.REQUEST_STORED))
+        transaction.after_commit(lambda: self._runtime.bus.publish_queue(signal))
         return True
 
 
@@ -258,9 +275,9 @@ _STORE = text(
         SELECT CAST(:id AS uuid) WHERE CAST(:key AS text) IS NULL
     ), made AS (
         INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
-            max_context_length, context_tokens, conformance, quote, sort_key, expires_at)
+            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, sort_key, expires_at)
         SELECT id, :user_id, true, 'queued', :class_id, :requirements, :max_length, :max_context_length,
-            :context_tokens, :conformance, :quote,
+            :context_tokens, :job_ttl_seconds, :conformance, :quote,
             extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:balance AS float8),
             now() + make_interval(secs => :ttl)
         FROM wanted

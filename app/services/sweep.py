@@ -41,12 +41,14 @@ def sweep(runtime: Runtime) -> None:
 
 
 def _rescue_submitted(runtime: Runtime) -> None:
-    backlog = runtime.bus.queue_length(TaskName.VERIFY_GENERATION.queue.value)
+    backlog = runtime.sender.backlog(TaskName.VERIFY_GENERATION.queue)
     if backlog is None or backlog > LONG_QUEUE:
         # No broker, or it holds enough already. Nothing is counted against the rows.
         return
-    with runtime.database.transaction() as session:
-        due = session.execute(_DUE_SUBMITTED, {"limit": BATCH, "rescue": runtime.settings.rescue_after_seconds}).all()
+    with runtime.database.statements() as transaction:
+        due = transaction.execute(
+            _DUE_SUBMITTED, {"limit": BATCH, "rescue": runtime.settings.rescue_after_seconds}
+        ).all()
     WAITING.labels(GenerationState.SUBMITTED).set(len(due))
     for row in due:
         if row.attempts >= runtime.settings.rescue_attempts:
@@ -58,27 +60,29 @@ def _rescue_submitted(runtime: Runtime) -> None:
 def _give_up(runtime: Runtime, generation_id: UUID) -> None:
     """End a generation whose verification was begun too often and never finished."""
     why = Failure(GenerationState.FAULTED, "verification_failed")
-    with runtime.database.transaction() as session:
-        fail_generation(runtime, session, generation_id, why)
+    with runtime.database.transaction() as transaction:
+        fail_generation(runtime, transaction, generation_id, why)
     log.error("verification.gave_up", generation_id=str(generation_id))
 
 
 def _rescue_verified(runtime: Runtime) -> None:
-    with runtime.database.transaction() as session:
-        waiting = int(session.execute(_COUNT_VERIFIED, {"rescue": runtime.settings.rescue_after_seconds}).scalar_one())
+    with runtime.database.statements() as transaction:
+        waiting = int(
+            transaction.execute(_COUNT_VERIFIED, {"rescue": runtime.settings.rescue_after_seconds}).scalar_one()
+        )
     WAITING.labels(GenerationState.VERIFIED).set(waiting)
     if waiting and runtime.sender.send(TaskName.SETTLE_BATCH):
         RESCUED.labels(GenerationState.VERIFIED).inc(waiting)
 
 
 def _time_out_leased(runtime: Runtime) -> None:
-    with runtime.database.transaction() as session:
-        due = session.execute(_DUE_LEASED, {"limit": BATCH}).all()
+    with runtime.database.statements() as transaction:
+        due = transaction.execute(_DUE_LEASED, {"limit": BATCH}).all()
     WAITING.labels(GenerationState.LEASED).set(len(due))
     for row in due:
         why = Failure(GenerationState.TIMED_OUT, "timed_out")
-        with runtime.database.transaction() as session:
-            if fail_generation(runtime, session, row.id, why):
+        with runtime.database.transaction() as transaction:
+            if fail_generation(runtime, transaction, row.id, why):
                 RESCUED.labels(GenerationState.LEASED).inc()
 
 
@@ -88,42 +92,42 @@ def _expire_requests(runtime: Runtime) -> None:
         "message": "No worker delivered before the request's time was over.",
         "param": None,
     }
-    with runtime.database.transaction() as session:
-        due = session.execute(_DUE_REQUESTS, {"limit": BATCH}).scalars().all()
+    with runtime.database.statements() as transaction:
+        due = transaction.execute(_DUE_REQUESTS, {"limit": BATCH}).scalars().all()
     for request_id in due:
-        with runtime.database.transaction() as session:
+        with runtime.database.transaction() as transaction:
             # The order of locks is the claim's: the queue entry, then the request.
-            session.execute(_LOCK_ENTRY, {"id": request_id})
-            if session.execute(_STILL_OPEN, {"id": request_id}).first() is None:
+            transaction.execute(_LOCK_ENTRY, {"id": request_id})
+            if transaction.execute(_STILL_OPEN, {"id": request_id}).first() is None:
                 continue
-            session.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": request_id})
-            end_request(runtime, session, request_id, RequestState.EXPIRED, fault=fault)
+            transaction.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": request_id})
+            end_request(runtime, transaction, request_id, RequestState.EXPIRED, fault=fault)
         RESCUED.labels(RequestState.EXPIRED).inc()
 
 
 def publish_ended(runtime: Runtime) -> int:
     """Ring again for every request that ended just now, in case the first ring was lost; return how many."""
     window = 2 * runtime.settings.sweep_seconds
-    with runtime.database.transaction() as session:
-        ended = session.execute(_JUST_ENDED, {"window": window, "limit": 10 * BATCH}).scalars().all()
+    with runtime.database.statements() as transaction:
+        ended = transaction.execute(_JUST_ENDED, {"window": window, "limit": 10 * BATCH}).scalars().all()
     runtime.bus.publish_chats(ended, ChatEvent.DONE)
     return len(ended)
 
 
 def erase_bodies(runtime: Runtime) -> int:
     """Erase conversations and replies of requests that ended long enough ago; return of how many (details D10)."""
-    with runtime.database.transaction() as session:
-        erased = session.execute(
+    with runtime.database.statements() as transaction:
+        erased = transaction.execute(
             _ERASE, {"limit": 10 * BATCH, "retention": runtime.settings.body_retention_seconds}
         ).all()
-        session.execute(text("DELETE FROM operation_keys WHERE created_at < now() - interval '24 hours'"))
+        transaction.execute(text("DELETE FROM operation_keys WHERE created_at < now() - interval '24 hours'"))
     return len(erased)
 
 
 def vacuum_queue(runtime: Runtime) -> None:
     """Clear the dead entries at the head of the hot queue: they are what slows a claim (details D11)."""
-    with runtime.database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("VACUUM (ANALYZE) queue_entries"))
+    with runtime.database.statements() as transaction:
+        transaction.execute(text("VACUUM (ANALYZE) queue_entries"))
 
 
 _DUE_SUBMITTED = text(

@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session
 
+from app.adapters.database import Transaction
 from app.domain.states import GenerationState, IllegalMove, RequestState, generation_sources, request_sources
 from app.models import Generation, HordeRequest
 
@@ -20,30 +20,30 @@ def guard(target: RequestState | GenerationState) -> list[str]:
     return sorted(sources)
 
 
-def move_request(session: Session, request_id: UUID, target: RequestState, **values: Any) -> bool:
+def move_request(transaction: Transaction, request_id: UUID, target: RequestState, **values: Any) -> bool:
     """Move a request and set `values` with it.
 
     False when it is there already. Raises IllegalMove when the table has no such move.
     """
-    return _move(session, HordeRequest, request_id, target, values)
+    return _move(transaction, HordeRequest, request_id, target, values)
 
 
-def move_generation(session: Session, generation_id: UUID, target: GenerationState, **values: Any) -> bool:
+def move_generation(transaction: Transaction, generation_id: UUID, target: GenerationState, **values: Any) -> bool:
     """Move a generation and set `values` with it.
 
     False when it is there already. Raises IllegalMove when the table has no such move.
     """
-    return _move(session, Generation, generation_id, target, values)
+    return _move(transaction, Generation, generation_id, target, values)
 
 
 def _move(
-    session: Session,
+    transaction: Transaction,
     table: type[HordeRequest] | type[Generation],
     row_id: UUID,
     target: RequestState | GenerationState,
     values: dict[str, Any],
 ) -> bool:
-    moved = session.execute(
+    moved = transaction.execute(
         update(table)
         .where(table.id == row_id, table.state.in_(guard(target)))
         .values(state=target.value, **values)
@@ -52,7 +52,7 @@ def _move(
     ).scalar_one_or_none()
     if moved is not None:
         return True
-    state = session.execute(select(table.state).where(table.id == row_id)).scalar_one_or_none()
+    state = transaction.execute(select(table.state).where(table.id == row_id)).scalar_one_or_none()
     if state == target.value:
         return False
     raise IllegalMove(f"{table.__tablename__} {row_id}: {state} -> {target.value}")

@@ -14,9 +14,8 @@ from prometheus_client import Counter
 from psycopg.types.json import Jsonb
 from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.contract import ChatRequest
 from app.domain.errors import ChatReplyRefused
 from app.domain.model_sizes import billions
@@ -51,8 +50,8 @@ class Amounts:
 
 def verify_generation(runtime: Runtime, generation_id: UUID) -> None:
     """Verify a submitted generation; a no-op for one that is in any other state."""
-    with runtime.database.transaction() as session:
-        row = session.execute(
+    with runtime.database.statements() as transaction:
+        row = transaction.execute(
             _BEGIN, {"id": generation_id, "rescue": runtime.settings.rescue_after_seconds}
         ).one_or_none()
     reach(FaultPoint.VERIFICATION_BEGUN)
@@ -76,11 +75,13 @@ def price(row: Row[Any], reply: Reply) -> Amounts:
 
 def _accept(runtime: Runtime, row: Row[Any], reply: Reply, *, changed: bool) -> None:
     amounts = price(row, reply)
+    # Nearly always the verdict is whole in one statement, which then needs no transaction around it.
+    several = changed or row.request_state == RequestState.QUEUED
     try:
-        with runtime.database.transaction() as session:
-            accepted = _store_verdict(session, row, reply, amounts, changed=changed)
+        with runtime.database.transaction() if several else runtime.database.statements() as transaction:
+            accepted = _store_verdict(transaction, row, reply, amounts, changed=changed)
             if accepted:
-                _announce(runtime, session, row.id, row.request_id, {"reward": kudos(amounts.reward)})
+                _announce(runtime, transaction, row.id, row.request_id, {"reward": kudos(amounts.reward)})
     except IntegrityError:
         # Another generation of this request was accepted while this one waited for its lock.
         accepted = False
@@ -93,11 +94,11 @@ def _accept(runtime: Runtime, row: Row[Any], reply: Reply, *, changed: bool) -> 
         runtime.sender.send(TaskName.SETTLE_BATCH)
 
 
-def _store_verdict(session: Session, row: Row[Any], reply: Reply, amounts: Amounts, *, changed: bool) -> bool:
+def _store_verdict(transaction: Transaction, row: Row[Any], reply: Reply, amounts: Amounts, *, changed: bool) -> bool:
     if row.request_state == RequestState.QUEUED:
         # A late result of a request that waits again: it leaves the queue, entry first as in the claim.
-        session.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": row.request_id})
-    accepted = session.execute(
+        transaction.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": row.request_id})
+    accepted = transaction.execute(
         _ACCEPT,
         {
             "id": row.id,
@@ -113,7 +114,7 @@ def _store_verdict(session: Session, row: Row[Any], reply: Reply, amounts: Amoun
     if accepted is None:
         return False
     if changed:
-        session.execute(
+        transaction.execute(
             text("UPDATE replies SET body = :body WHERE generation_id = :id"),
             {"id": row.id, "body": Jsonb(reply.stored())},
         )
@@ -123,22 +124,22 @@ def _store_verdict(session: Session, row: Row[Any], reply: Reply, amounts: Amoun
 def _refuse(runtime: Runtime, row: Row[Any], message: str) -> None:
     refusal = message[:REFUSAL_LENGTH]
     why = Failure(GenerationState.REFUSED, "reply_refused", refusal)
-    with runtime.database.transaction() as session:
-        if fail_generation(runtime, session, row.id, why):
-            after_commit(session, lambda: runtime.bus.put_verdict(row.id, {"refusal": refusal}))
+    with runtime.database.transaction() as transaction:
+        if fail_generation(runtime, transaction, row.id, why):
+            transaction.after_commit(lambda: runtime.bus.put_verdict(row.id, {"refusal": refusal}))
     VERDICTS.labels("refused").inc()
 
 
 def _supersede(runtime: Runtime, row: Row[Any]) -> None:
     """End a generation whose request another one delivered; nothing is charged for it."""
     why = Failure(GenerationState.FAULTED, "superseded")
-    with runtime.database.transaction() as session:
-        if fail_generation(runtime, session, row.id, why):
-            after_commit(session, lambda: runtime.bus.put_verdict(row.id, {"aborted": True}))
+    with runtime.database.transaction() as transaction:
+        if fail_generation(runtime, transaction, row.id, why):
+            transaction.after_commit(lambda: runtime.bus.put_verdict(row.id, {"aborted": True}))
 
 
 def _announce(
-    runtime: Runtime, session: Session, generation_id: UUID, request_id: UUID, verdict: dict[str, object]
+    runtime: Runtime, transaction: Transaction, generation_id: UUID, request_id: UUID, verdict: dict[str, object]
 ) -> None:
     def tell() -> None:
         reach(FaultPoint.VERDICT_STORED)
@@ -146,7 +147,7 @@ def _announce(
         runtime.bus.put_verdict(generation_id, verdict)
         reach(FaultPoint.VERDICT_SIGNALLED)
 
-    after_commit(session, tell)
+    transaction.after_commit(tell)
 
 
 _BEGIN = text(

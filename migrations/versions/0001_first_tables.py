@@ -67,6 +67,7 @@ def upgrade() -> None:
         sa.Column("max_length", sa.Integer(), nullable=False),
         sa.Column("max_context_length", sa.Integer(), nullable=False),
         sa.Column("context_tokens", sa.Integer(), nullable=False),
+        sa.Column("job_ttl_seconds", sa.Integer(), nullable=False),
         sa.Column("conformance", sa.String(length=16), nullable=False),
         sa.Column("quote", sa.BigInteger(), nullable=False),
         sa.Column("faults", sa.Integer(), server_default=sa.text("0"), nullable=False),

@@ -43,7 +43,7 @@ def test_every_point_has_its_case() -> None:
 
 
 def revive(horde: HordeProcesses, name: str) -> None:
-    """Start a process again if its fault took it down whole; Celery and Gunicorn replace a dead child themselves."""
+    """Start a process again if its fault took it down whole; Celery and Granian replace a dead child themselves."""
     if not horde.is_alive(name):
         horde.start(name)
 

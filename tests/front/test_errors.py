@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from app.domain.errors import ContractRefusal, NotEnoughKudos
+from app.domain.errors import ContractRefusal, KudosCapExceeded
 from front import errors
 from front.errors import FrontError, Problem
 
@@ -34,7 +34,7 @@ def test_a_refusal_of_the_shared_rules_keeps_message_param_and_code() -> None:
         "words",
         "messages[0]",
     )
-    assert errors.from_horde_error(NotEnoughKudos("poor")).status == 402
+    assert errors.from_horde_error(KudosCapExceeded("dear")).status == 400
 
 
 @pytest.mark.parametrize("given", [None, "soon", "-1", "Wed, 21 Oct 2015 07:28:00 GMT"])

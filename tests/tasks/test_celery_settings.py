@@ -80,9 +80,9 @@ def test_a_frozen_broker_raises_in_a_publisher(celery_app: Celery) -> None:
 
 def test_no_results_are_kept_and_nothing_runs_eagerly(celery_app: Celery) -> None:
     conf = celery_app.conf
-    assert conf.result_backend is None
-    assert conf.task_ignore_result is True
-    assert conf.task_always_eager is False
+    assert not conf.result_backend
+    assert conf.task_ignore_result
+    assert not conf.task_always_eager
 
 
 def test_processes_take_no_more_than_they_run(celery_app: Celery) -> None:

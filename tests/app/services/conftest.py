@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from celery import Celery
 from redis import Redis
-from sqlalchemy import CursorResult, text
+from sqlalchemy import text
 
 from app.adapters.redis_bus import RedisBus
 from app.domain.capabilities import parse_declaration
@@ -44,7 +44,7 @@ HELLO = {"message": {"content": "Hello there, friend."}, "finish_reason": "stop"
 
 
 def own_redis(services: LocalServices) -> str:
-    """A numbered database of the session's Valkey that no process of the flows reads."""
+    """A numbered database of the transaction's Valkey that no process of the flows reads."""
     return services.redis_url.removesuffix("/0") + "/1"
 
 
@@ -62,7 +62,7 @@ def settings(services: LocalServices, database_url: str) -> Settings:
 
 @pytest.fixture
 def redis(services: LocalServices) -> Iterator[Redis]:
-    """The session's Valkey, empty."""
+    """The transaction's Valkey, empty."""
     client = Redis.from_url(own_redis(services))
     client.flushdb()
     yield client
@@ -138,32 +138,31 @@ class World:
 
     def state_of(self, table: str, row_id: UUID) -> str:
         """The state of a row."""
-        with self.runtime.database.transaction() as session:
+        with self.runtime.database.transaction() as transaction:
             query = text(f"SELECT state FROM {table} WHERE id = :id")  # noqa: S608 - a table of ours
-            return str(session.execute(query, {"id": row_id}).scalar_one())
+            return str(transaction.execute(query, {"id": row_id}).scalar_one())
 
     def execute(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a statement and return its rows, if it has any."""
-        with self.runtime.database.transaction() as session:
-            result = session.execute(text(statement), values)
-            return [tuple(row) for row in result] if isinstance(result, CursorResult) and result.returns_rows else []
+        with self.runtime.database.transaction() as transaction:
+            result = transaction.execute(text(statement), values)
+            return [tuple(row) for row in result] if result.returns_rows else []
 
     def require_sound(self, *, at_rest: bool = False) -> None:
         """Fail with every invariant that does not hold."""
-        with self.runtime.database.transaction() as session:
-            assert check(session, at_rest=at_rest) == []
+        with self.runtime.database.transaction() as transaction:
+            assert check(transaction, at_rest=at_rest) == []
 
 
 @pytest.fixture
 def world(runtime: Runtime) -> Iterator[World]:
     """A requester, an owner and a worker that is online; every invariant holds at the end."""
-    with runtime.database.transaction() as session:
-        requester = accounts.create_user(session, "ann")
-        owner = accounts.create_user(session, "bob")
-        _, requester_key = accounts.create_key(session, requester.id, "test")
-        _, owner_key = accounts.create_key(session, owner.id, "test")
-        ids = requester.id, owner.id
-    made = World(runtime, ids[0], requester_key, ids[1], owner_key)
+    with runtime.database.transaction() as transaction:
+        requester = accounts.create_user(transaction, "ann")
+        owner = accounts.create_user(transaction, "bob")
+        _, requester_key = accounts.create_key(transaction, requester, "test")
+        _, owner_key = accounts.create_key(transaction, owner, "test")
+    made = World(runtime, requester, requester_key, owner, owner_key)
     assert made.pop().id is None
     yield made
     made.require_sound()

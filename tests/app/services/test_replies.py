@@ -81,10 +81,10 @@ def test_a_settled_generation_moves_charge_reward_and_fee_once(world: World) -> 
     with ThreadPoolExecutor(4) as pool:
         counts = list(pool.map(lambda _: settle_batch(world.runtime), range(4)))
     assert sum(counts) == 1
-    with world.runtime.database.transaction() as session:
-        paid = -balance(session, world.requester_id)
-        earned = balance(session, world.owner_id)
-        fee = balance(session, 1)
+    with world.runtime.database.transaction() as transaction:
+        paid = -balance(transaction, world.requester_id)
+        earned = balance(transaction, world.owner_id)
+        fee = balance(transaction, 1)
     assert paid == earned + fee
     assert fee == 2000
     world.require_sound(at_rest=True)

@@ -7,9 +7,8 @@ import pytest
 from redis import Redis
 from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
-from sqlalchemy.orm import Session
 
-from app.adapters.database import after_commit
+from app.adapters.database import Transaction
 from app.domain.errors import AbortedGen
 from app.domain.states import GenerationState, IllegalMove, RequestState
 from app.services.kudos import balance, fold_balances, grant
@@ -176,38 +175,38 @@ def test_the_queue_can_be_vacuumed_while_it_is_used(world: World) -> None:
 
 
 def test_folding_moves_entries_into_balances_and_changes_no_balance(world: World) -> None:
-    with world.runtime.database.transaction() as session:
-        grant(session, world.owner_id, 5000, "grant:1")
-        grant(session, world.owner_id, 5000, "grant:1")
+    with world.runtime.database.transaction() as transaction:
+        grant(transaction, world.owner_id, 5000, "grant:1")
+        grant(transaction, world.owner_id, 5000, "grant:1")
     assert fold_balances(world.runtime) == 2
     assert fold_balances(world.runtime) == 0
-    with world.runtime.database.transaction() as session:
-        assert balance(session, world.owner_id) == 5000
+    with world.runtime.database.transaction() as transaction:
+        assert balance(transaction, world.owner_id) == 5000
 
 
 def test_a_repeated_move_is_a_no_op(world: World) -> None:
     request_id = world.ask().id
     world.cancel(request_id, api_key=world.requester_key, trusted_front=False)
-    with world.runtime.database.transaction() as session:
-        assert move_request(session, request_id, RequestState.CANCELLED) is False
+    with world.runtime.database.transaction() as transaction:
+        assert move_request(transaction, request_id, RequestState.CANCELLED) is False
 
 
 def test_a_move_that_the_table_does_not_hold_is_an_error(world: World) -> None:
     _, generation_id = world.leased()
-    with world.runtime.database.transaction() as session, pytest.raises(IllegalMove, match="leased -> settled"):
-        move_generation(session, generation_id, GenerationState.SETTLED)
+    with world.runtime.database.transaction() as transaction, pytest.raises(IllegalMove, match="leased -> settled"):
+        move_generation(transaction, generation_id, GenerationState.SETTLED)
 
 
 def test_an_effect_runs_after_the_commit_and_never_after_a_rollback(world: World) -> None:
     ran: list[str] = []
 
-    def note(session: Session, word: str) -> None:
-        after_commit(session, lambda: ran.append(word))
+    def note(transaction: Transaction, word: str) -> None:
+        transaction.after_commit(lambda: ran.append(word))
 
-    with world.runtime.database.transaction() as session:
-        note(session, "committed")
+    with world.runtime.database.transaction() as transaction:
+        note(transaction, "committed")
         assert ran == []
-    with suppress(ProgrammingError), world.runtime.database.transaction() as session:
-        note(session, "rolled back")
-        session.execute(text("SELECT no_such_column"))
+    with suppress(ProgrammingError), world.runtime.database.transaction() as transaction:
+        note(transaction, "rolled back")
+        transaction.execute(text("SELECT no_such_column"))
     assert ran == ["committed"]

@@ -49,6 +49,9 @@ class TaskSender:
             with self._celery.connection_for_read() as connection:
                 declared: Any = KombuQueue(queue.value, channel=connection.channel()).queue_declare(passive=True)
                 return int(declared.message_count)
-        except (OperationalError, ChannelError, RedisError, OSError) as error:
+        except ChannelError:
+            # Redis keeps no empty list, so there is no such queue while nothing waits in it.
+            return 0
+        except (OperationalError, RedisError, OSError) as error:
             log.warning("broker.unreachable", queue=queue.value, error=type(error).__name__)
             return None

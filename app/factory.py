@@ -7,7 +7,7 @@ import structlog
 from flask import Flask, Response, g, request
 from prometheus_client import Histogram
 
-from app.api import chat, health, internal, worker
+from app.api import chat, health, internal, text, worker
 from app.api.errors import register_errors
 from app.api.services import EXTENSION, build_services
 from app.services.runtime import Runtime
@@ -26,6 +26,7 @@ def create_app(runtime: Runtime) -> Flask:
     for prefix in PREFIXES:
         name = prefix.strip("/").replace("/", "_")
         app.register_blueprint(chat.blueprint, url_prefix=prefix, name=f"chat_{name}")
+        app.register_blueprint(text.blueprint, url_prefix=prefix, name=f"text_{name}")
         app.register_blueprint(worker.blueprint, url_prefix=prefix, name=f"worker_{name}")
     app.register_blueprint(internal.blueprint)
     app.register_blueprint(health.blueprint)

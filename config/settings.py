@@ -99,6 +99,7 @@ class FrontSettings(BaseSettings):
     reply_limit_bytes: int = Field(default=4 * 2**20, ge=1024, description="Largest reply body of a worker.")
 
     sweep_seconds: float = Field(default=5.0, gt=0, description="Period of the rescue sweep.")
+    queue_refresh_seconds: float = Field(default=2.0, gt=0, description="Period of the queue's figures.")
     rescue_after_seconds: float = Field(default=5.0, gt=0, description="Age at which a waiting row is re-dispatched.")
     rescue_attempts: int = Field(default=10, ge=1, description="Attempts after which a stuck row becomes terminal.")
     settlement_batch: int = Field(default=500, ge=1, le=5000, description="Generations settled in one transaction.")

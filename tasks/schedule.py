@@ -6,6 +6,7 @@ from config.settings import Settings
 FOLD_SECONDS = 10.0
 ERASE_SECONDS = 60.0
 VACUUM_SECONDS = 30.0
+SPEEDS_SECONDS = 15.0
 
 
 def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
@@ -16,6 +17,8 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
         TaskName.FOLD_BALANCES: FOLD_SECONDS,
         TaskName.ERASE_BODIES: ERASE_SECONDS,
         TaskName.VACUUM_QUEUE: VACUUM_SECONDS,
+        TaskName.REFRESH_QUEUE: settings.queue_refresh_seconds,
+        TaskName.MEASURE_SPEEDS: SPEEDS_SECONDS,
     }
     return {
         task.value: {

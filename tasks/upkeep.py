@@ -1,6 +1,7 @@
 """Tasks of the `upkeep` queue: rescue, retention, and the hot queue's vacuum."""
 
 from app.domain.task_names import TaskName
+from app.services import refresh_queue as refreshing
 from app.services import sweep as sweeping
 from tasks.celery_app import celery, runtime
 
@@ -21,3 +22,15 @@ def erase_bodies() -> None:
 def vacuum_queue() -> None:
     """Vacuum the hot queue."""
     sweeping.vacuum_queue(runtime())
+
+
+@celery.task(name=TaskName.REFRESH_QUEUE.value, max_retries=0)
+def refresh_queue() -> None:
+    """Count the queue by class and rank, for positions, waits and skipped jobs."""
+    refreshing.refresh_queue(runtime())
+
+
+@celery.task(name=TaskName.MEASURE_SPEEDS.value, max_retries=0)
+def measure_speeds() -> None:
+    """Measure how fast the online workers are, by model."""
+    refreshing.measure_speeds(runtime())

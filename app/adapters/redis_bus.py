@@ -129,6 +129,26 @@ class RedisBus:
             self._note_failure("first_in", error)
             return True
 
+    def read(self, key: str) -> bytes | None:
+        """Return what is kept under a key; None when there is nothing or Redis is away."""
+        if self._breaker.is_open:
+            return None
+        try:
+            found = self._redis.get(key)
+        except RedisError as error:
+            self._note_failure("read", error)
+            return None
+        return found if isinstance(found, bytes) else None
+
+    def write(self, key: str, value: bytes, seconds: float) -> None:
+        """Keep a value under a key for some time."""
+        if self._breaker.is_open:
+            return
+        try:
+            self._redis.set(key, value, px=max(1, int(1000 * seconds)))
+        except RedisError as error:
+            self._note_failure("write", error)
+
     def _note_failure(self, call: str, error: RedisError) -> None:
         self._breaker.failed()
         log.warning("redis.unreachable", call=call, error=type(error).__name__)

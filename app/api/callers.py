@@ -8,6 +8,7 @@ from uuid import UUID
 from flask import Request
 
 from app.domain.errors import BadRequest
+from app.services.request_status import unknown_request
 
 LARGEST_DEADLINE_SECONDS = 24 * 3600
 
@@ -84,3 +85,14 @@ def deadline_seconds(horde_request: Request) -> int | None:
     if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= LARGEST_DEADLINE_SECONDS):
         raise BadRequest("Horde-Deadline: must be whole seconds, 1 to 86400.", param="Horde-Deadline")
     return int(value)
+
+
+def request_id_in(path_part: str) -> UUID:
+    """Return the request id in a path.
+
+    Raises RequestNotFound when it is none.
+    """
+    try:
+        return UUID(path_part)
+    except ValueError:
+        raise unknown_request() from None

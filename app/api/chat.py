@@ -1,15 +1,12 @@
 """Chat routes for requesters: submit, status, cancel, models (native-api N1)."""
 
-from uuid import UUID
-
 from flask import Blueprint, Response, request
 
-from app.api.callers import deadline_seconds, proposed_id, read_caller
+from app.api.callers import deadline_seconds, proposed_id, read_caller, request_id_in
 from app.api.errors import json_response
 from app.api.services import services
 from app.domain.contract import Face, parse_chat_request
 from app.domain.json_boundary import parse_object
-from app.services.request_status import unknown_request
 from app.services.submit_request import Submission
 
 blueprint = Blueprint("chat", __name__)
@@ -43,7 +40,7 @@ def status(request_id: str) -> Response:
     """Answer with a request's status."""
     uses = services()
     calling = read_caller(request, uses.passkeys)
-    found = uses.read_status(_id(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
+    found = uses.read_status(request_id_in(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
     return json_response(found)
 
 
@@ -52,7 +49,7 @@ def cancel(request_id: str) -> Response:
     """Cancel a request and answer with the status that it reached; a second cancel changes nothing."""
     uses = services()
     calling = read_caller(request, uses.passkeys)
-    found = uses.cancel_request(_id(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
+    found = uses.cancel_request(request_id_in(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
     return json_response(found)
 
 
@@ -60,10 +57,3 @@ def cancel(request_id: str) -> Response:
 def models() -> Response:
     """List the chat models that are online."""
     return json_response(services().list_models())
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise unknown_request() from None

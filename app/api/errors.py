@@ -9,7 +9,14 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from app.domain.errors import HordeError, MethodNotAllowed, NotFound, PayloadTooLarge, ServiceUnavailable
+from app.domain.errors import (
+    HordeError,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    ServiceUnavailable,
+    ValidationFailed,
+)
 
 RETRY_AFTER_SECONDS = 2
 
@@ -22,7 +29,12 @@ def json_response(body: Any, status: int = 200) -> Response:
 
 
 def error_response(error: HordeError) -> Response:
-    """Shape a refusal: always `message` and `rc`, for chat also `param` and `metadata`."""
+    """Shape a refusal: `message` and `rc`, for chat also `param` and `metadata`.
+
+    A text body's faulty keys come as `errors` without an `rc`, which existing clients rely on.
+    """
+    if isinstance(error, ValidationFailed):
+        return json_response({"errors": error.errors, "message": error.message}, error.http_status)
     body = {"message": error.message, "rc": error.code, "param": error.param, "metadata": error.metadata}
     response = json_response(body, error.http_status)
     if error.retry_after_seconds is not None:

@@ -11,13 +11,16 @@ from app.services.cancel_request import CancelRequest
 from app.services.list_models import ListModels
 from app.services.online import OnlineWorkers
 from app.services.pop import Pop
+from app.services.queue_info import QueueInfo
 from app.services.readiness import readiness
 from app.services.release_job import ReleaseJob
-from app.services.request_status import ReadStatus
+from app.services.request_status import ReadStatus, Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.submit_reply import SubmitReply
 from app.services.submit_request import SubmitRequest
+from app.services.submit_text import SubmitText
+from app.services.submit_text_reply import SubmitTextReply
 
 EXTENSION = "horde"
 
@@ -28,11 +31,13 @@ class NativeServices:
 
     passkeys: Passkeys
     submit_request: SubmitRequest
+    submit_text: SubmitText
     read_status: ReadStatus
     cancel_request: CancelRequest
     list_models: ListModels
     pop: Pop
     submit_reply: SubmitReply
+    submit_text_reply: SubmitTextReply
     release_job: ReleaseJob
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
@@ -42,14 +47,18 @@ def build_services(runtime: Runtime) -> NativeServices:
     """Join the use cases with this process's memory of workers and classes."""
     online = OnlineWorkers(runtime.settings.worker_online_seconds)
     classes = RequirementClasses()
+    queue_info = QueueInfo(runtime, online, classes)
+    statuses = Statuses(online, queue_info)
     return NativeServices(
         passkeys=Passkeys(runtime.database),
-        submit_request=SubmitRequest(runtime, online, classes),
-        read_status=ReadStatus(runtime, online),
-        cancel_request=CancelRequest(runtime, online),
+        submit_request=SubmitRequest(runtime, online, classes, statuses),
+        submit_text=SubmitText(runtime, online, classes),
+        read_status=ReadStatus(runtime, statuses),
+        cancel_request=CancelRequest(runtime, statuses),
         list_models=ListModels(runtime, online),
-        pop=Pop(runtime, online, classes),
+        pop=Pop(runtime, online, classes, queue_info),
         submit_reply=SubmitReply(runtime),
+        submit_text_reply=SubmitTextReply(runtime),
         release_job=ReleaseJob(runtime),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,

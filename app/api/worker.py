@@ -11,6 +11,8 @@ from app.api.services import services
 from app.domain.capabilities import parse_declaration
 from app.domain.errors import BadRequest, InvalidJobId
 from app.domain.json_boundary import parse_worker_object
+from app.domain.text_reply import STATES, parse_text_reply
+from app.domain.text_request import EMPTY_PAYLOAD
 from app.domain.verification import parse_reply
 from app.services.pop import Job
 from app.services.submit_reply import Receipt
@@ -43,8 +45,10 @@ def submit() -> Response:
     if state == "faulted":
         fault = body.get("fault")
         return _receipt(uses.submit_reply.fault(api_key, generation_id, fault if isinstance(fault, str) else ""))
-    if state != "ok":
-        raise BadRequest("state: must be ok or faulted.", param="state")
+    if state not in STATES:
+        raise BadRequest(f"state: must be faulted or one of {', '.join(STATES)}.", param="state")
+    if "generation" in body and "message" not in body:
+        return _receipt(uses.submit_text_reply(api_key, generation_id, parse_text_reply(body)))
     return _receipt(uses.submit_reply.deliver(api_key, generation_id, parse_reply(body)))
 
 
@@ -56,15 +60,15 @@ def _receipt(receipt: Receipt) -> Response:
 
 def _pop_answer(job: Job, warnings: tuple[str, ...]) -> dict[str, object]:
     """Shape a pop's answer: every key is always there, since existing bridges index them unguarded."""
-    job_id = str(job.id) if job.id else None
     return {
-        "id": job_id,
-        "ids": [job_id] if job_id else [],
-        "is_chat": job.id is not None,
-        "payload": job.payload or {},
+        "id": str(job.id) if job.id else None,
+        "ids": [str(each) for each in job.ids],
+        "is_chat": job.is_chat,
+        "payload": job.payload or dict(EMPTY_PAYLOAD),
         "model": job.model,
         "ttl": job.ttl_seconds,
-        "skipped": {},
+        "skipped": dict(job.skipped),
+        "worker_id": str(job.worker_id),
         "softprompt": None,
         "messages": [],
         "extra_source_images": None,

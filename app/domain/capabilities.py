@@ -24,6 +24,7 @@ __all__ = [
     "Transport",
     "class_of",
     "covers",
+    "covers_whole_class",
     "gaps",
     "largest_max_length",
     "may_cover",
@@ -195,10 +196,21 @@ def may_cover(declaration: Declaration, klass: Requirements) -> bool:
     """
     if not serves_model(declaration, klass) or missing_names(declaration, klass):
         return False
-    return not any(
-        (largest := worker_limit(declaration, klass, limit)) is not None and _below_bucket(limit, largest, upper)
-        for limit, upper in klass.asked()
-    )
+    return too_small(declaration, klass) is None
+
+
+def too_small(declaration: Declaration, klass: Requirements) -> str | None:
+    """The limit of the worker that is below even the smallest request of the class; None when none is."""
+    for limit, upper in klass.asked():
+        largest = worker_limit(declaration, klass, limit)
+        if largest is not None and _below_bucket(limit, largest, upper):
+            return limit.value
+    return None
+
+
+def covers_whole_class(declaration: Declaration, klass: Requirements) -> bool:
+    """Whether no request of a class that the worker may cover is too large for it (details D11)."""
+    return not limit_gaps(declaration, klass)
 
 
 def _below_bucket(limit: Limit, largest: float, upper: float) -> bool:

@@ -5,18 +5,25 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
 
-from app.domain.errors import BadRequest
+from app.domain.errors import BadRequest, InvalidPriorityUsername
+from app.domain.refused_words import normal
 
 MAX_THREADS = 50
 MAX_BRIDGE_AGENT = 1000
 MAX_MODELS = 200
-"""Text models of one worker that are kept; the rest is ignored."""
+"""Entries of a worker's longest lists that are kept (wire reference 2.4); the rest is ignored."""
+
+MAX_AMOUNT = 20
+"""Generations of one request that a worker may take at once (wire reference 2.4)."""
 
 MAX_WARNINGS = 20
 """Warnings of one declaration; an operator reads the first ones."""
 
 _INT32_MAX = 2**31 - 1
 _LONGEST_ECHO = 100
+_LONGEST_ID = 18
+_LISTS = ("models", "priority_usernames", "blacklist", "softprompts")
+_SETS = ("features", "image_transports")
 
 
 class Feature(StrEnum):
@@ -80,6 +87,14 @@ class Declaration:
     bridge_agent: str = "unknown:0:unknown"
     nsfw: bool = True
     priority_usernames: tuple[str, ...] = ()
+    blacklist: tuple[str, ...] = ()
+    softprompts: tuple[str, ...] = ()
+    amount: int = 1
+
+    @property
+    def priority_ids(self) -> tuple[int, ...]:
+        """The accounts behind `priority_usernames`."""
+        return tuple(int(name.rpartition("#")[2]) for name in self.priority_usernames)
 
     def limit(self, name: str) -> float | None:
         """A limit of chat jobs; None when there is none.
@@ -100,19 +115,17 @@ class Declaration:
         """The declaration as JSON."""
         data: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
         return data | {
-            "models": list(self.models),
-            "features": sorted(self.features),
-            "image_transports": sorted(self.image_transports),
-            "priority_usernames": list(self.priority_usernames),
+            **{name: list(getattr(self, name)) for name in _LISTS},
+            **{name: sorted(getattr(self, name)) for name in _SETS},
         }
 
     @classmethod
     def from_stored(cls, data: Mapping[str, Any]) -> Self:
         """A declaration from its JSON."""
         read = dict(data)
-        for name in ("models", "priority_usernames"):
-            read[name] = tuple(data[name])
-        for name in ("features", "image_transports"):
+        for name in _LISTS:
+            read[name] = tuple(data.get(name, ()))
+        for name in _SETS:
             read[name] = frozenset(data[name])
         return cls(**read)
 
@@ -141,12 +154,32 @@ def parse_declaration(body: Mapping[str, object]) -> tuple[Declaration, tuple[st
         threads=_integer(given, "threads", 1, MAX_THREADS),
         bridge_agent=_text(given, "bridge_agent", MAX_BRIDGE_AGENT) or "unknown:0:unknown",
         nsfw=_flag(given, "nsfw", default=True),
-        priority_usernames=_strings(given, "priority_usernames"),
+        priority_usernames=_priority_usernames(given),
+        blacklist=_blacklist(given),
+        softprompts=_strings(given, "softprompts")[:MAX_MODELS],
+        amount=_integer(given, "amount", 1, MAX_AMOUNT),
     )
     if declaration.chat_jobs and declaration.model_id is None:
         raise BadRequest("'model_id' is required with 'chat_jobs': name the model that the backend has loaded.")
     found = (*_model_warnings(declaration), *warnings, *limit_warnings, *transport_warnings)
     return declaration, found[:MAX_WARNINGS]
+
+
+def _priority_usernames(given: Mapping[str, object]) -> tuple[str, ...]:
+    names = _strings(given, "priority_usernames")[:MAX_MODELS]
+    for name in names:
+        alias, _, number = name.rpartition("#")
+        if not alias or not (number.isascii() and number.isdigit() and len(number) <= _LONGEST_ID):
+            raise InvalidPriorityUsername(
+                f"'priority_usernames': '{name[:_LONGEST_ECHO]}' is no account. Write it as alias#id."
+            )
+    return names
+
+
+def _blacklist(given: Mapping[str, object]) -> tuple[str, ...]:
+    """The refused words in the form that is compared; those that hold no letter refuse nothing."""
+    words = (normal(word[:_LONGEST_ECHO]) for word in _strings(given, "blacklist")[:MAX_MODELS])
+    return tuple(dict.fromkeys(word for word in words if word))
 
 
 def _name(given: Mapping[str, object]) -> str:

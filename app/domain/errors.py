@@ -88,6 +88,66 @@ class BadRequest(HordeError):
     rc = "BadRequest"
 
 
+class ValidationFailed(HordeError):
+    """Keys of a text body that cannot be used, all at once, as existing clients read them."""
+
+    status = 400
+    rc = "ValidationFailed"
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__("Input payload validation failed")
+        self.errors = dict(errors)
+
+
+class MissingPrompt(HordeError):
+    """A text request with an empty prompt."""
+
+    status = 400
+    rc = "MissingPrompt"
+
+
+class TokenOverflow(HordeError):
+    """A text request that wants a longer reply than its context holds."""
+
+    status = 400
+    rc = "TokenOverflow"
+
+
+class TooManyStopSequences(HordeError):
+    """More stop sequences than a text request may have."""
+
+    status = 400
+    rc = "TooManyStopSequences"
+
+
+class ExcessiveStopSequence(HordeError):
+    """Stop sequences of a text request that are too long together."""
+
+    status = 400
+    rc = "ExcessiveStopSequence"
+
+
+class MissingFullSamplerOrder(HordeError):
+    """A `sampler_order` that does not name seven samplers."""
+
+    status = 400
+    rc = "MissingFullSamplerOrder"
+
+
+class InvalidPriorityUsername(HordeError):
+    """A worker's `priority_usernames` holds what names no account."""
+
+    status = 400
+    rc = "InvalidPriorityUsername"
+
+
+class WorkerNotFound(HordeError):
+    """No worker has an id that the request names."""
+
+    status = 404
+    rc = "WorkerNotFound"
+
+
 class InvalidApiKey(HordeError):
     """The key is unknown, revoked or malformed; the answer is the same for all three."""
 

@@ -61,6 +61,11 @@ def quote(max_length: int, max_context_length: int, billions: float) -> int:
     return charge(reward(max_length, max_context_length, billions)) + REQUEST_TAX
 
 
+def text_quote(max_length: int, max_context_length: int, billions: float, n: int) -> int:
+    """The most that a text request for `n` generations can cost; its tax is paid once."""
+    return n * charge(reward(max_length, max_context_length, billions)) + REQUEST_TAX
+
+
 def kudos(millikudos: int) -> float:
     """Kudos as shown on the wire, with at most two decimals."""
     return round(millikudos / KUDOS, 2)

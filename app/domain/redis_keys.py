@@ -12,6 +12,13 @@ QUEUE_CHANNEL = "horde:queue"
 """Rings when a request enters the queue; the payload is a `QueueSignal`."""
 
 
+QUEUE_FIGURES = "horde:queue:figures"
+"""The queue's figures by class, written by the refresh."""
+
+QUEUE_REFRESH_REST = "horde:queue:rest"
+"""There while the refresh rests after a count."""
+
+
 class ChatEvent(StrEnum):
     """What happened to a request."""
 

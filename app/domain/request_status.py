@@ -6,6 +6,7 @@ from typing import Any
 
 from app.domain.capabilities import Availability
 from app.domain.pricing import kudos
+from app.domain.queue_figures import Place
 from app.domain.states import ENDED_REQUESTS, RequestState
 
 CHARGE_BASIS = "output_estimate"
@@ -22,17 +23,21 @@ class RequestFacts:
     processing: int
     finished: int
     restarted: int
-    queue_position: int = 0
     fault: Mapping[str, Any] | None = None
     charged: int = 0
     generations: list[dict[str, Any]] = field(default_factory=list)
 
 
-def status_object(facts: RequestFacts, availability: Availability) -> dict[str, Any]:
+def is_possible(facts: RequestFacts, availability: Availability) -> bool:
+    """Whether somebody works on the request, or an online worker could."""
+    return facts.processing > 0 or availability.eligible_workers > 0
+
+
+def status_object(facts: RequestFacts, availability: Availability, place: Place) -> dict[str, Any]:
     """Return the status of a request.
 
     `queue_info_at` stays null until a refresh of the queue's figures has seen the
-    request; until then there is no wait estimate. An ended request reports no gap.
+    request. An ended request reports no gap.
     """
     ended = facts.state in ENDED_REQUESTS
     return {
@@ -44,10 +49,10 @@ def status_object(facts: RequestFacts, availability: Availability) -> dict[str, 
         "processing": facts.processing,
         "restarted": facts.restarted,
         "waiting": facts.waiting,
-        "queue_position": facts.queue_position,
-        "wait_time": 0,
-        "queue_info_at": None,
-        "is_possible": not ended and (facts.processing > 0 or availability.eligible_workers > 0),
+        "queue_position": place.position,
+        "wait_time": place.wait_seconds,
+        "queue_info_at": None if place.known_at is None else round(place.known_at, 3),
+        "is_possible": not ended and is_possible(facts, availability),
         "eligible_workers": availability.eligible_workers,
         "eligible_threads": availability.eligible_threads,
         "declaration_gap": None if ended else availability.declaration_gap,

@@ -19,6 +19,8 @@ from app.domain.narrowing import tools_for_worker
 TEMPERATURE_STEP = 0.5
 """Width of a class's bucket of temperatures."""
 
+_LISTS = ("models", "features", "workers", "refused_words")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
@@ -26,6 +28,7 @@ class Requirements:
 
     `features` holds features and guarantees, sorted. `images` and `tools` are counts of what
     reaches the worker; `tools_temperature` is the temperature when tools reach it, else None.
+    `refused_words` are words of the prompt that some worker refuses.
     """
 
     is_chat: bool
@@ -41,6 +44,9 @@ class Requirements:
     trusted_workers: bool = False
     validated_workers: bool = False
     nsfw: bool = False
+    slow_workers: bool = True
+    softprompt: str | None = None
+    refused_words: tuple[str, ...] = ()
 
     def asked(self) -> tuple[tuple[Limit, float], ...]:
         """Every limit that the request touches, with what it asks for."""
@@ -59,12 +65,12 @@ class Requirements:
     def stored(self) -> dict[str, object]:
         """The requirements as JSON."""
         data: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return data | {name: list(getattr(self, name)) for name in ("models", "features", "workers")}
+        return data | {name: list(getattr(self, name)) for name in _LISTS}
 
     @classmethod
     def from_stored(cls, data: Mapping[str, Any]) -> Self:
         """Requirements from their JSON."""
-        return cls(**{**data, **{name: tuple(data[name]) for name in ("models", "features", "workers")}})
+        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in _LISTS}})
 
     def digest(self) -> str:
         """SHA-256 that is equal for equal requirements."""
@@ -116,6 +122,7 @@ def requirements_of(request: ChatRequest, *, max_length: int, max_context_length
         trusted_workers=options.trusted_workers,
         validated_workers=options.validated_workers,
         nsfw=options.nsfw,
+        slow_workers=options.slow_workers,
     )
 
 

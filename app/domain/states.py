@@ -1,7 +1,8 @@
 """States of requests and generations, and the only table of allowed moves (architecture A3).
 
 A repeated move is a no-op; a move that the table does not hold is an error. The
-database function that makes a move reads its guard from here.
+database function that makes a move reads its guard from here. A text reply needs no
+verification, so it goes from `leased` (or, late, from `timed_out`) to `verified` at once.
 """
 
 from enum import StrEnum
@@ -68,6 +69,7 @@ GENERATION_MOVES: dict[GenerationState, frozenset[GenerationState]] = {
     GenerationState.LEASED: frozenset(
         {
             GenerationState.SUBMITTED,
+            GenerationState.VERIFIED,
             GenerationState.FAULTED,
             GenerationState.CANCELLED,
             GenerationState.TIMED_OUT,
@@ -76,7 +78,7 @@ GENERATION_MOVES: dict[GenerationState, frozenset[GenerationState]] = {
     GenerationState.SUBMITTED: frozenset({GenerationState.VERIFIED, GenerationState.REFUSED, GenerationState.FAULTED}),
     GenerationState.VERIFIED: frozenset({GenerationState.SETTLED}),
     GenerationState.CANCELLED: frozenset({GenerationState.SETTLED}),
-    GenerationState.TIMED_OUT: frozenset({GenerationState.SUBMITTED}),
+    GenerationState.TIMED_OUT: frozenset({GenerationState.SUBMITTED, GenerationState.VERIFIED}),
     GenerationState.SETTLED: frozenset(),
     GenerationState.REFUSED: frozenset(),
     GenerationState.FAULTED: frozenset(),

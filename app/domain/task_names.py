@@ -22,6 +22,8 @@ class TaskName(StrEnum):
     FOLD_BALANCES = "settlement.fold_balances"
     SWEEP = "upkeep.sweep"
     ERASE_BODIES = "upkeep.erase_bodies"
+    REFRESH_QUEUE = "upkeep.refresh_queue"
+    MEASURE_SPEEDS = "upkeep.measure_speeds"
     VACUUM_QUEUE = "upkeep.vacuum_queue"
 
     @property

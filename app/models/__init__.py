@@ -5,21 +5,25 @@ from app.models.base import Base
 from app.models.generation import Generation, Reply
 from app.models.ledger import LedgerEntry
 from app.models.operation_key import OperationKey
+from app.models.outage import Heartbeat, Outage
 from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
-from app.models.worker import Worker
+from app.models.worker import Worker, WorkerSpeed
 
 __all__ = [
     "ApiKey",
     "Balance",
     "Base",
     "Generation",
+    "Heartbeat",
     "HordeRequest",
     "LedgerEntry",
     "OperationKey",
+    "Outage",
     "QueueEntry",
     "Reply",
     "RequestBody",
     "RequirementClass",
     "User",
     "Worker",
+    "WorkerSpeed",
 ]

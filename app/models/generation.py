@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, Integer, String, text
+from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, Integer, SmallInteger, String, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -20,9 +20,16 @@ class Generation(Base):
         CheckConstraint(one_of("state", GenerationState), name="state"),
         CheckConstraint("(charge IS NULL) = (reward IS NULL)", name="amounts_paired"),
         Index(
-            "uq_generations_request_id_accepted",
+            "uq_generations_request_id_slot_accepted",
             "request_id",
+            "slot",
             unique=True,
+            postgresql_where=text("state IN ('verified', 'settled')"),
+        ),
+        Index(
+            "ix_generations_worker_id_ended_at_accepted",
+            "worker_id",
+            "ended_at",
             postgresql_where=text("state IN ('verified', 'settled')"),
         ),
         Index("ix_generations_deadline_at_leased", "deadline_at", postgresql_where=text("state = 'leased'")),
@@ -44,6 +51,7 @@ class Generation(Base):
     id: Mapped[UuidKey]
     request_id: Mapped[UUID] = mapped_column(ForeignKey("horde_requests.id"), index=True)
     worker_id: Mapped[UUID] = mapped_column(ForeignKey("workers.id"))
+    slot: Mapped[int] = mapped_column(SmallInteger, default=0, server_default=text("0"))
     state: Mapped[str] = mapped_column(String(16))
     model: Mapped[str] = mapped_column(String(255))
     pop_key: Mapped[str | None] = mapped_column(String(255))

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     DateTime,
     Double,
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    SmallInteger,
     String,
     Text,
     text,
@@ -40,6 +42,7 @@ class HordeRequest(Base):
     __tablename__ = "horde_requests"
     __table_args__ = (
         CheckConstraint(one_of("state", RequestState), name="state"),
+        CheckConstraint("waiting >= 0 AND finished >= 0 AND waiting + finished <= n", name="slots"),
         Index(
             "ix_horde_requests_expires_at_open",
             "expires_at",
@@ -64,6 +67,9 @@ class HordeRequest(Base):
     job_ttl_seconds: Mapped[int] = mapped_column(Integer)
     conformance: Mapped[str] = mapped_column(String(16))
     quote: Mapped[Millikudos]
+    n: Mapped[int] = mapped_column(SmallInteger, default=1, server_default=text("1"))
+    waiting: Mapped[int] = mapped_column(SmallInteger, default=0, server_default=text("0"))
+    finished: Mapped[int] = mapped_column(SmallInteger, default=0, server_default=text("0"))
     faults: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))
     fault: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     sort_key: Mapped[float] = mapped_column(Double)
@@ -85,12 +91,26 @@ class RequestBody(Base):
 
 
 class QueueEntry(Base):
-    """The hot queue: a row lives here exactly while its request waits to be popped."""
+    """The hot queue: one row for each slot of a request that waits to be popped.
+
+    A chat request has one slot, a text request `n`. A slot is one wanted generation: it is in
+    the queue, at a worker, or delivered, so that counts can never drift.
+    """
 
     __tablename__ = "queue_entries"
-    __table_args__ = (Index("ix_queue_entries_class_id_sort_key", "class_id", "sort_key"),)
+    __table_args__ = (
+        Index(
+            "ix_queue_entries_class_id_sort_key",
+            "class_id",
+            "sort_key",
+            postgresql_include=["max_length"],
+        ),
+        Index("ix_queue_entries_user_id_sort_key", "user_id", "sort_key"),
+    )
 
     request_id: Mapped[UUID] = mapped_column(ForeignKey("horde_requests.id"), primary_key=True)
+    slot: Mapped[int] = mapped_column(SmallInteger, primary_key=True, default=0, server_default=text("0"))
+    user_id: Mapped[int] = mapped_column(BigInteger)
     class_id: Mapped[int] = mapped_column(Integer)
     sort_key: Mapped[float] = mapped_column(Double)
     max_length: Mapped[int] = mapped_column(Integer)
@@ -98,3 +118,4 @@ class QueueEntry(Base):
     images: Mapped[int] = mapped_column(Integer)
     tools: Mapped[int] = mapped_column(Integer)
     tools_temperature: Mapped[float | None] = mapped_column(Double)
+    retried: Mapped[bool] = mapped_column(default=False, server_default=text("false"))

@@ -4,16 +4,14 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import delete, select, text
+from sqlalchemy import select, text
 
 from app.adapters.database import Transaction
-from app.domain.redis_keys import ChatEvent
 from app.domain.states import ENDED_REQUESTS, RequestState
-from app.models import HordeRequest, QueueEntry
-from app.services.online import OnlineWorkers
-from app.services.request_status import find_status, require_reader, unknown_request
+from app.models import HordeRequest
+from app.services.faults import end_request
+from app.services.request_status import Statuses, require_reader, unknown_request
 from app.services.runtime import Runtime
-from app.services.transitions import move_request
 from config.fault_points import FaultPoint, reach
 
 log = structlog.get_logger()
@@ -22,38 +20,40 @@ log = structlog.get_logger()
 class CancelRequest:
     """The use case of a cancel."""
 
-    def __init__(self, runtime: Runtime, online: OnlineWorkers) -> None:
+    def __init__(self, runtime: Runtime, statuses: Statuses) -> None:
         self._runtime = runtime
-        self._online = online
+        self._statuses = statuses
 
     def __call__(self, request_id: UUID, *, api_key: str | None, trusted_front: bool) -> dict[str, Any]:
-        """End the request if it is still open, and return the status it reached.
+        """End the chat request if it is still open, and return the status it reached.
 
         Raises RequestNotFound when there is none that the caller may cancel.
         """
         with self._runtime.database.transaction() as transaction:
-            owner_id = transaction.execute(
-                select(HordeRequest.user_id).where(HordeRequest.id == request_id, HordeRequest.is_chat)
-            ).scalar_one_or_none()
-            if owner_id is None:
-                raise unknown_request()
+            owner_id = _owner(transaction, request_id, is_chat=True)
             require_reader(transaction, owner_id, api_key, trusted_front=trusted_front)
-            if self._end(transaction, request_id):
-                transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
-                transaction.after_commit(lambda: self._runtime.bus.publish_chat(request_id, ChatEvent.DONE))
-                log.info("request.cancelled", request_id=str(request_id))
-            found = find_status(transaction, request_id, self._online.pool(transaction))
-        return found.status
+            self._end(transaction, request_id)
+            return self._statuses.find(transaction, request_id).status
 
-    def _end(self, transaction: Transaction, request_id: UUID) -> bool:
-        # The order of locks is the claim's: the queue entry, then the request.
-        transaction.execute(delete(QueueEntry).where(QueueEntry.request_id == request_id))
-        state = transaction.execute(
-            select(HordeRequest.state).where(HordeRequest.id == request_id).with_for_update()
-        ).scalar_one()
-        if state in ENDED_REQUESTS or self._has_reply(transaction, request_id):
-            return False
-        return move_request(transaction, request_id, RequestState.CANCELLED, ended_at=text("now()"))
+    def text(self, request_id: UUID) -> dict[str, Any]:
+        """End the text request if it is still open, and return the status it reached.
+
+        Raises RequestNotFound when there is none.
+        """
+        with self._runtime.database.transaction() as transaction:
+            _owner(transaction, request_id, is_chat=False)
+            self._end(transaction, request_id)
+            return self._statuses.find(transaction, request_id, is_chat=False).status
+
+    def _end(self, transaction: Transaction, request_id: UUID) -> None:
+        row = transaction.execute(
+            select(HordeRequest.state, HordeRequest.n).where(HordeRequest.id == request_id).with_for_update()
+        ).one()
+        if row.state in ENDED_REQUESTS or (row.n == 1 and self._has_reply(transaction, request_id)):
+            return
+        end_request(self._runtime, transaction, request_id, RequestState.CANCELLED)
+        transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
+        log.info("request.cancelled", request_id=str(request_id))
 
     @staticmethod
     def _has_reply(transaction: Transaction, request_id: UUID) -> bool:
@@ -63,3 +63,12 @@ class CancelRequest:
             {"id": request_id},
         ).first()
         return found is not None
+
+
+def _owner(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> int:
+    owner_id = transaction.execute(
+        select(HordeRequest.user_id).where(HordeRequest.id == request_id, HordeRequest.is_chat.is_(is_chat))
+    ).scalar_one_or_none()
+    if owner_id is None:
+        raise unknown_request()
+    return owner_id

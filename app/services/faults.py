@@ -11,6 +11,7 @@ from sqlalchemy import Row, text
 from app.adapters.database import Transaction
 from app.domain.redis_keys import ChatEvent, QueueSignal
 from app.domain.states import GENERATION_MOVES, GenerationState, RequestState
+from app.services.aborts import count_abort
 from app.services.runtime import Runtime
 from app.services.transitions import move_generation, move_request
 from config.fault_points import FaultPoint, reach
@@ -19,6 +20,9 @@ GENERATIONS_FAILED = Counter("horde_generations_failed", "Generations that deliv
 OTHER_FAULT = "other"
 
 log = structlog.get_logger()
+
+UNDER_WAY = frozenset({RequestState.QUEUED, RequestState.PROCESSING})
+"""States of a request that can have a slot at a worker: others of its slots may still be queued."""
 
 WORKER_FAULTS = frozenset(
     {"prompt_overflow", "backend_error", "timeout", "shutdown", "image_fetch_failed", "messages_fetch_failed"}
@@ -62,8 +66,11 @@ def fail_generation(runtime: Runtime, transaction: Transaction, generation_id: U
         fault=why.fault,
     )
     transaction.after_commit(lambda: reach(FaultPoint.FAULT_STORED))
-    if row.request_state == RequestState.PROCESSING:
-        _next_attempt(runtime, transaction, row.request_id, row.faults + 1, why)
+    if row.fault is None:
+        # A generation that failed before, and came back late, was counted then.
+        count_abort(transaction, row.worker_id, row.popped_at, why.fault)
+        if row.request_state in UNDER_WAY and not row.slot_delivered:
+            _next_attempt(runtime, transaction, row, why)
     return True
 
 
@@ -72,7 +79,8 @@ def lock_generation(transaction: Transaction, generation_id: UUID) -> Row[Any] |
     return transaction.execute(_LOCK, {"id": generation_id}).one_or_none()
 
 
-def _next_attempt(runtime: Runtime, transaction: Transaction, request_id: UUID, faults: int, why: Failure) -> None:
+def _next_attempt(runtime: Runtime, transaction: Transaction, row: Row[Any], why: Failure) -> None:
+    faults, request_id = row.faults + 1, row.request_id
     if faults >= runtime.settings.max_faults:
         fault = {
             "rc": "ChatRequestFaulted",
@@ -81,7 +89,7 @@ def _next_attempt(runtime: Runtime, transaction: Transaction, request_id: UUID, 
         }
         end_request(runtime, transaction, request_id, RequestState.FAULTED, fault=fault, faults=faults)
         return
-    requeue(runtime, transaction, request_id, faults)
+    requeue(runtime, transaction, request_id, row.slot, faults)
 
 
 def end_request(
@@ -93,41 +101,59 @@ def end_request(
     fault: dict[str, str | None] | None = None,
     faults: int | None = None,
 ) -> None:
-    """End a request without an answer and tell its front."""
-    values: dict[str, object] = {"ended_at": text("now()"), "fault": fault}
+    """End a request without an answer, take what is left of it out of the queue, and tell its front."""
+    values: dict[str, object] = {"ended_at": text("now()"), "fault": fault, "waiting": 0}
     if faults is not None:
         values["faults"] = faults
     move_request(transaction, request_id, state, **values)
+    transaction.execute(_LEAVE, {"id": request_id})
     transaction.after_commit(lambda: runtime.bus.publish_chat(request_id, ChatEvent.DONE))
 
 
-def requeue(runtime: Runtime, transaction: Transaction, request_id: UUID, faults: int) -> None:
-    """Put a request back where its age and priority place it, and wake a worker for it."""
-    move_request(transaction, request_id, RequestState.QUEUED, faults=faults)
-    row = transaction.execute(_ENQUEUE, {"id": request_id}).one()
+def requeue(runtime: Runtime, transaction: Transaction, request_id: UUID, slot: int, faults: int) -> None:
+    """Put a slot of a locked request back where its age and priority place it, and wake a worker for it."""
+    row = transaction.execute(
+        _ENQUEUE, {"id": request_id, "slot": slot, "faults": faults, "sources": sorted(UNDER_WAY)}
+    ).one()
     signal = QueueSignal(class_id=row.class_id, requirements=row.requirements)
     transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
 
 
 _LOCK = text(
     """
-    SELECT r.id AS request_id, r.state AS request_state, r.faults, g.state AS generation_state
+    SELECT r.id AS request_id, r.state AS request_state, r.faults, g.state AS generation_state, g.fault, g.slot,
+           g.worker_id, g.popped_at, r.requirements,
+           EXISTS (SELECT 1 FROM generations d WHERE d.request_id = r.id AND d.slot = g.slot
+                   AND d.state IN ('verified', 'settled')) AS slot_delivered
     FROM horde_requests r JOIN generations g ON g.request_id = r.id
     WHERE g.id = :id
     FOR UPDATE OF r, g
     """
 )
 
+# An entry that a claim holds is left to it: the claim waits for the request's row, and
+# finds it ended.
+_LEAVE = text(
+    """
+    DELETE FROM queue_entries q WHERE (q.request_id, q.slot) IN (
+        SELECT e.request_id, e.slot FROM queue_entries e WHERE e.request_id = :id FOR UPDATE SKIP LOCKED)
+    """
+)
+
 _ENQUEUE = text(
     """
-    WITH entered AS (
-        INSERT INTO queue_entries (request_id, class_id, sort_key, max_length, max_context_length,
-            images, tools, tools_temperature)
-        SELECT id, class_id, sort_key, max_length, max_context_length, (requirements ->> 'images')::int,
-            (requirements ->> 'tools')::int, (requirements ->> 'tools_temperature')::float8
-        FROM horde_requests WHERE id = :id
-        ON CONFLICT DO NOTHING
+    WITH moved AS (
+        UPDATE horde_requests SET state = 'queued', waiting = waiting + 1, faults = :faults
+        WHERE id = :id AND state = ANY(CAST(:sources AS text[]))
+        RETURNING *
+    ), entered AS (
+        INSERT INTO queue_entries (request_id, slot, user_id, class_id, sort_key, max_length, max_context_length,
+            images, tools, tools_temperature, retried)
+        SELECT id, :slot, user_id, class_id, sort_key, max_length, max_context_length,
+            (requirements ->> 'images')::int, (requirements ->> 'tools')::int,
+            (requirements ->> 'tools_temperature')::float8, faults > 0
+        FROM moved
     )
-    SELECT class_id, requirements FROM horde_requests WHERE id = :id
+    SELECT class_id, requirements FROM moved
     """
 )

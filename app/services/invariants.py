@@ -45,16 +45,15 @@ ALWAYS = {
         SELECT g.id::text FROM generations g
         JOIN ledger_entries e ON e.business_key = 'generation:' || g.id
         WHERE g.state <> 'settled'""",
-    "a request has at most one accepted generation": """
-        SELECT request_id::text FROM generations WHERE state IN ('verified', 'settled')
-        GROUP BY request_id HAVING count(*) > 1""",
-    "a done request has an accepted generation": """
-        SELECT r.id::text FROM horde_requests r
-        WHERE r.state = 'done' AND NOT EXISTS (
-            SELECT 1 FROM generations g WHERE g.request_id = r.id AND g.state IN ('verified', 'settled'))""",
-    "an accepted generation ended its request": """
-        SELECT r.id::text FROM horde_requests r JOIN generations g ON g.request_id = r.id
-        WHERE g.state IN ('verified', 'settled') AND r.state NOT IN ('done', 'cancelled')""",
+    "a slot has at most one accepted generation": """
+        SELECT request_id::text || ' ' || slot FROM generations WHERE state IN ('verified', 'settled')
+        GROUP BY request_id, slot HAVING count(*) > 1""",
+    "a request counts its accepted generations": """
+        SELECT r.id::text FROM horde_requests r WHERE r.finished <> (
+            SELECT count(*) FROM generations g WHERE g.request_id = r.id AND g.state IN ('verified', 'settled'))""",
+    "a request is done exactly when every slot was delivered": """
+        SELECT id::text FROM horde_requests
+        WHERE (state = 'done') <> (finished = n) AND NOT (state = 'cancelled' AND finished = n)""",
     "a submitted or accepted generation has its reply until bodies are erased": """
         SELECT g.id::text FROM generations g JOIN horde_requests r ON r.id = g.request_id
         LEFT JOIN replies y ON y.generation_id = g.id
@@ -65,6 +64,12 @@ ALWAYS = {
         FROM (SELECT id FROM horde_requests WHERE state = 'queued') r
         FULL JOIN queue_entries q ON q.request_id = r.id
         WHERE r.id IS NULL OR q.request_id IS NULL""",
+    "a request counts its queued slots": """
+        SELECT r.id::text FROM horde_requests r WHERE r.state <> 'preparing' AND r.waiting <> (
+            SELECT count(*) FROM queue_entries q WHERE q.request_id = r.id)""",
+    "no slot is at two workers at once": """
+        SELECT request_id::text || ' ' || slot FROM generations WHERE state = 'leased'
+        GROUP BY request_id, slot HAVING count(*) > 1""",
     "a processing request has a generation under way": """
         SELECT r.id::text FROM horde_requests r WHERE r.state = 'processing' AND NOT EXISTS (
             SELECT 1 FROM generations g WHERE g.request_id = r.id AND g.state IN ('leased', 'submitted'))""",

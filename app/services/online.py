@@ -1,31 +1,98 @@
-"""Who is online: one snapshot of the declarations that everything about availability reads (details D11)."""
+"""Who is online: one snapshot of the workers that everything about availability reads (details D11)."""
 
 import time
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import islice
 from threading import Lock
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from app.adapters.database import Transaction
-from app.domain.capabilities import Availability, Declaration, Requirements, gaps
-from app.models import Worker
+from app.domain.capabilities import Availability, Declaration, Requirements
+from app.domain.selection import Candidate, availability, obstacle
 
 FRESH_SECONDS = 1.0
+REFUSAL_SECONDS = 0.25
+"""An answer that says that nobody serves a request rests on a look that is at most this old."""
+
+_REMEMBERED = 10_000
+"""Requirements whose availability one snapshot remembers."""
+
+_ONLINE = text(
+    """
+    SELECT w.id, w.declaration, u.trusted,
+           (SELECT jsonb_object_agg(s.model, s.tokens_per_second) FROM worker_speeds s WHERE s.worker_id = w.id)
+               AS speeds
+    FROM workers w
+    JOIN users u ON u.id = w.user_id
+    WHERE w.last_seen_at > now() - make_interval(secs => :online) AND NOT w.maintenance
+    ORDER BY w.name
+    """
+)
+
+Standing = tuple[Availability, tuple[Candidate, ...]]
 
 
-@dataclass(frozen=True, slots=True)
 class OnlinePool:
-    """The declarations of all online workers at one moment."""
+    """All online workers at one moment, and what was worked out about them since."""
 
-    declarations: tuple[Declaration, ...]
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self.candidates = tuple(candidates)
+        self._by_model: dict[tuple[bool, str], list[Candidate]] = defaultdict(list)
+        for candidate in self.candidates:
+            declared = candidate.declaration
+            if declared.chat_jobs and declared.model_id:
+                self._by_model[True, declared.model_id].append(candidate)
+            if declared.prompt_jobs:
+                for model in dict.fromkeys(declared.models):
+                    self._by_model[False, model].append(candidate)
+        self._standings: dict[Requirements, Standing] = {}
+        self._rivals: dict[tuple[Requirements, str], tuple[str, ...]] = {}
+        self.refused_words = frozenset(word for one in self.candidates for word in one.declaration.blacklist)
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """What the workers declare."""
+        return tuple(candidate.declaration for candidate in self.candidates)
 
     def availability(self, requirements: Requirements) -> Availability:
         """Say who could serve these requirements, and what is missing when nobody can."""
-        return gaps(self.declarations, requirements)
+        return self.standing(requirements)[0]
 
-    def others_serve(self, model: str, name: str) -> bool:
-        """Whether a chat worker other than `name` serves this model."""
-        return any(other.model_id == model and other.name != name for other in self.declarations)
+    def standing(self, requirements: Requirements) -> Standing:
+        """Say who could serve these requirements, with those workers."""
+        known = self._standings.get(requirements)
+        if known is None:
+            if len(self._standings) >= _REMEMBERED:
+                self._standings.clear()
+            known = self._standings[requirements] = availability(self.serving(requirements), requirements)
+        return known
+
+    def serving(self, requirements: Requirements) -> tuple[Candidate, ...]:
+        """Return the workers of the models that a request names; all when it names none."""
+        if not requirements.models:
+            return self.candidates
+        if len(requirements.models) == 1:
+            return tuple(self._by_model.get((requirements.is_chat, requirements.models[0]), ()))
+        found = {
+            candidate.id: candidate
+            for model in requirements.models
+            for candidate in self._by_model.get((requirements.is_chat, model), ())
+        }
+        return tuple(found.values())
+
+    def rivals(self, klass: Requirements, worker_id: str, most: int) -> tuple[str, ...]:
+        """Return other workers that get requests of a class, at most so many."""
+        known = self._rivals.get((klass, worker_id))
+        if known is None:
+            others = (
+                candidate.id
+                for candidate in self.serving(klass)
+                if candidate.id != worker_id and obstacle(candidate, klass) is None
+            )
+            known = self._rivals[klass, worker_id] = tuple(islice(others, most))
+        return known
 
 
 class OnlineWorkers:
@@ -48,18 +115,26 @@ class OnlineWorkers:
             return self._pool
         return self.fresh_pool(transaction)
 
+    def standing(self, transaction: Transaction, requirements: Requirements) -> Standing:
+        """Say who could serve these requirements; that nobody can is said on a fresh look alone (native-api N4)."""
+        found = self.pool(transaction).standing(requirements)
+        if found[0].eligible_workers or time.monotonic() - self._taken_at < REFUSAL_SECONDS:
+            return found
+        return self.fresh_pool(transaction).standing(requirements)
+
     def fresh_pool(self, transaction: Transaction) -> OnlinePool:
         """Take a snapshot now: for answers that refuse."""
-        rows = transaction.execute(
-            select(Worker.declaration)
-            .where(
-                Worker.last_seen_at > text(f"now() - interval '{self._online_seconds} seconds'"),
-                Worker.maintenance.is_(False),
+        rows = transaction.execute(_ONLINE, {"online": self._online_seconds})
+        pool = OnlinePool(
+            Candidate(
+                id=str(row.id),
+                declaration=Declaration.from_stored(row.declaration),
+                trusted=row.trusted,
+                speeds=row.speeds or {},
             )
-            .order_by(Worker.name)
-        ).scalars()
-        declarations = tuple(Declaration.from_stored(row) for row in rows)
+            for row in rows
+        )
         with self._lock:
-            self._pool = OnlinePool(declarations)
+            self._pool = pool
             self._taken_at = time.monotonic()
-        return self._pool
+        return pool

@@ -1,7 +1,7 @@
-"""Hands a job to a worker: check-in, then one claim over the classes that its declaration covers (A5, D11)."""
+"""Hands jobs to a worker: check-in, then one claim over the classes that it may serve (A5, D11)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,20 +14,28 @@ from sqlalchemy.exc import IntegrityError
 
 from app.adapters.database import Transaction
 from app.domain.contract import ChatRequest
-from app.domain.declaration import Declaration, Limit
-from app.domain.errors import AnonForbiddenWorker, WorkerMaintenance, WrongCredentials
+from app.domain.declaration import Declaration
+from app.domain.errors import AnonForbiddenWorker, BadRequest, WorkerMaintenance, WrongCredentials
+from app.domain.lifetimes import ttl_factor
 from app.domain.narrowing import chat_payload
-from app.domain.states import RequestState
+from app.domain.refused_words import found_words
+from app.domain.selection import Candidate
 from app.domain.system_accounts import ANONYMOUS_ID
+from app.domain.text_request import text_payload
 from app.services.accounts import digest, refused_key
+from app.services.claim import Asking, Wish, claim
 from app.services.online import OnlineWorkers
+from app.services.queue_info import QueueInfo
+from app.services.release_job import reclassify
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
-from app.services.transitions import guard
 from config.fault_points import FaultPoint, reach
 
 CHECK_IN_SECONDS = 10.0
 """A worker that declares nothing new is noted at most this often."""
+
+REFUSED_WORD_TRIES = 4
+"""Jobs that one pop puts back because of a word that nobody refused when they came in."""
 
 POPS = Counter("horde_pops", "Pops answered.", ["job"])
 QUEUED_SECONDS = Histogram("horde_queued_seconds", "Time from queued to popped.")
@@ -37,32 +45,56 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the worker is told: an id and a payload, or that there is nothing."""
+    """What the worker is told: ids and a payload, or that there is nothing, and why it was passed over."""
 
-    id: UUID | None = None
+    worker_id: UUID | None = None
+    ids: tuple[UUID, ...] = ()
+    is_chat: bool = False
     payload: dict[str, Any] | None = None
     ttl_seconds: int | None = None
     model: str | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def id(self) -> UUID | None:
+        """The first job's id; None when there is no job."""
+        return self.ids[0] if self.ids else None
 
 
-NO_JOB = Job()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Popping:
+    """One pop under way."""
+
+    seen: Row[Any]
+    candidate: Candidate
+    worker_id: UUID
+    pop_key: str | None
+
+    @property
+    def declaration(self) -> Declaration:
+        return self.candidate.declaration
 
 
 class Pop:
     """The use case, with what this process remembers between calls."""
 
-    def __init__(self, runtime: Runtime, online: OnlineWorkers, classes: RequirementClasses) -> None:
+    def __init__(
+        self, runtime: Runtime, online: OnlineWorkers, classes: RequirementClasses, queue_info: QueueInfo
+    ) -> None:
         self._runtime = runtime
         self._online = online
         self._classes = classes
+        self._queue_info = queue_info
 
     def __call__(self, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
         """Give the worker its next job.
 
         The same `pop_key` gets the same job again, so a lost answer strands nothing
-        (details D15). Raises InvalidApiKey, AnonForbiddenWorker, WrongCredentials or
-        WorkerMaintenance.
+        (details D15). Raises InvalidApiKey, AnonForbiddenWorker, WrongCredentials, BadRequest
+        or WorkerMaintenance.
         """
+        if declaration.prompt_jobs and not (declaration.chat_jobs or declaration.models):
+            raise BadRequest("'models' is required for text jobs: name the models that the worker serves.")
         try:
             with self._runtime.database.statements() as transaction:
                 job = self._pop(transaction, api_key, declaration, pop_key)
@@ -70,7 +102,7 @@ class Pop:
             # The twin of this pop key, or of this new worker's name, committed first: now it can be read.
             with self._runtime.database.statements() as transaction:
                 job = self._pop(transaction, api_key, declaration, pop_key)
-        POPS.labels("yes" if job.id else "no").inc()
+        POPS.labels("yes" if job.ids else "no").inc()
         return job
 
     def _pop(self, transaction: Transaction, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
@@ -81,14 +113,20 @@ class Pop:
             raise refused_key()
         _check_owner(seen)
         worker_id = self._check_in(transaction, seen, declaration)
+        candidate = Candidate(
+            id=str(worker_id), declaration=declaration, trusted=seen.trusted, speeds=seen.speeds or {}
+        )
+        popping = _Popping(seen=seen, candidate=candidate, worker_id=worker_id, pop_key=pop_key)
         if seen.popped_before is not None:
-            return self._same_job(transaction, seen.popped_before, declaration)
-        if not declaration.chat_jobs:
-            return NO_JOB
-        classes = self._classes.covered_by(transaction, declaration, list(seen.waiting_classes))
-        if not classes:
-            return NO_JOB
-        return self._claim(transaction, worker_id, declaration, classes, pop_key)
+            return self._same_job(transaction, popping)
+        rows = self._claim(transaction, popping)
+        if rows:
+            return self._leased(transaction, popping, rows)
+        if seen.maintenance:
+            raise WorkerMaintenance(
+                seen.maintenance_message or "This worker is in maintenance. End it to get jobs again."
+            )
+        return Job(worker_id, skipped=self._queue_info.skipped(transaction, candidate))
 
     def _check_in(self, transaction: Transaction, seen: Row[Any], declaration: Declaration) -> UUID:
         """Note that the worker is here and what it declares, when that is news."""
@@ -104,42 +142,58 @@ class Pop:
         )
         return UUID(str(worker_id))
 
-    def _claim(
-        self,
-        transaction: Transaction,
-        worker_id: UUID,
-        declaration: Declaration,
-        classes: list[int],
-        pop_key: str | None,
-    ) -> Job:
-        pool = self._online.pool(transaction)
-        model = declaration.model_id or ""
-        row = transaction.execute(
-            _CLAIM,
-            {
-                "classes": classes,
-                **{limit.value: declaration.limit(limit) for limit in Limit},
-                "avoid_faulted": pool.others_serve(model, declaration.name),
-                "worker_id": worker_id,
-                "generation_id": uuid4(),
-                "model": model,
-                "pop_key": pop_key,
-                "sources": guard(RequestState.PROCESSING),
-            },
-        ).one_or_none()
-        if row is None:
-            return NO_JOB
-        transaction.after_commit(lambda: reach(FaultPoint.GENERATION_LEASED))
-        QUEUED_SECONDS.observe(max(0.0, (datetime.now(UTC) - row.created_at).total_seconds()))
-        log.info("generation.leased", generation_id=str(row.generation_id), request_id=str(row.request_id))
-        return _job(row, declaration, row.job_ttl_seconds)
+    def _claim(self, transaction: Transaction, popping: _Popping) -> Sequence[Row[Any]]:
+        """Claim a job; one that holds a word which this worker refuses goes back with that word noted."""
+        blacklist = popping.declaration.blacklist
+        waiting = list(popping.seen.waiting_classes)
+        for _ in range(REFUSED_WORD_TRIES):
+            wishes = self._wishes(transaction, popping, waiting)
+            rows = claim(transaction, self._asking(popping), wishes) if wishes else []
+            found = found_words(rows[0].prompt, blacklist) if rows and blacklist else ()
+            if not found:
+                return rows
+            ids = [row.generation_id for row in rows]
+            with self._runtime.database.transaction() as undoing:
+                reclassify(self._runtime, undoing, self._classes, ids, found)
+        return []
 
-    def _same_job(self, transaction: Transaction, generation_id: UUID, declaration: Declaration) -> Job:
-        row = transaction.execute(_LEASED, {"id": generation_id}).one_or_none()
-        if row is None:
-            return NO_JOB
-        left = (row.deadline_at - datetime.now(UTC)) // timedelta(seconds=1)
-        return _job(row, declaration, max(1, left))
+    def _wishes(self, transaction: Transaction, popping: _Popping, waiting: list[int]) -> list[Wish]:
+        obstacles = self._classes.obstacles(transaction, popping.candidate, waiting)
+        allowed = self._classes.of(transaction, [class_id for class_id, why in obstacles.items() if why is None])
+        if not allowed or not popping.seen.failed_lately:
+            return [Wish(class_id=class_id, requirements=klass) for class_id, klass in allowed.items()]
+        pool, most = self._online.pool(transaction), self._runtime.settings.max_faults
+        return [
+            Wish(class_id=class_id, requirements=klass, rivals=pool.rivals(klass, popping.candidate.id, most))
+            for class_id, klass in allowed.items()
+        ]
+
+    def _asking(self, popping: _Popping) -> Asking:
+        declaration, speeds = popping.declaration, popping.candidate.speeds
+        models = {*declaration.models, declaration.model_id}
+        return Asking(
+            worker_id=popping.worker_id,
+            declaration=declaration,
+            preferred=(popping.seen.user_id, *declaration.priority_ids),
+            owner_only=bool(popping.seen.maintenance),
+            pop_key=popping.pop_key,
+            ttl_factor=ttl_factor(min((speed for model, speed in speeds.items() if model in models), default=None)),
+            ttl_floor=self._runtime.settings.generation_ttl_floor_seconds,
+        )
+
+    def _leased(self, transaction: Transaction, popping: _Popping, rows: Sequence[Row[Any]]) -> Job:
+        transaction.after_commit(lambda: reach(FaultPoint.GENERATION_LEASED))
+        QUEUED_SECONDS.observe(max(0.0, (datetime.now(UTC) - rows[0].created_at).total_seconds()))
+        for row in rows:
+            log.info("generation.leased", generation_id=str(row.generation_id), request_id=str(row.request_id))
+        return _job(popping, rows, rows[0].ttl)
+
+    def _same_job(self, transaction: Transaction, popping: _Popping) -> Job:
+        rows = transaction.execute(_LEASED, {"id": popping.seen.popped_before}).all()
+        if not rows:
+            return Job(popping.worker_id)
+        left = (rows[0].deadline_at - datetime.now(UTC)) // timedelta(seconds=1)
+        return _job(popping, rows, max(1, left))
 
 
 def _check_owner(seen: Row[Any]) -> None:
@@ -147,20 +201,30 @@ def _check_owner(seen: Row[Any]) -> None:
         raise AnonForbiddenWorker("The anonymous account cannot run workers. Register to get a key of your own.")
     if seen.worker_id is not None and seen.owner_id != seen.user_id:
         raise WrongCredentials("A worker of this name belongs to another account. Choose another name.", param="name")
-    if seen.maintenance:
-        raise WorkerMaintenance(seen.maintenance_message or "This worker is in maintenance. End it to get jobs again.")
 
 
-def _job(row: Row[Any], declaration: Declaration, ttl: int) -> Job:
-    contract: Mapping[str, Any] = row.contract
-    payload = chat_payload(
-        ChatRequest.from_stored(contract),
+def _job(popping: _Popping, rows: Sequence[Row[Any]], ttl: int) -> Job:
+    first = rows[0]
+    return Job(
+        worker_id=popping.worker_id,
+        ids=tuple(row.generation_id for row in rows),
+        is_chat=first.is_chat,
+        payload=_payload(first, popping.declaration),
+        ttl_seconds=ttl,
+        model=first.model,
+    )
+
+
+def _payload(row: Row[Any], declaration: Declaration) -> dict[str, Any]:
+    if not row.is_chat:
+        return text_payload(row.prompt, row.contract)
+    return chat_payload(
+        ChatRequest.from_stored(row.contract),
         max_length=row.max_length,
         max_context_length=row.max_context_length,
         declares_reasoning="reasoning" in declaration.features,
         stream=False,
     )
-    return Job(id=row.generation_id, payload=payload, ttl_seconds=ttl, model=row.model)
 
 
 # One round trip answers an idle worker: who it is, what it last said, whether this pop
@@ -168,8 +232,11 @@ def _job(row: Row[Any], declaration: Declaration, ttl: int) -> Job:
 # whose cost follows the number of classes and not the length of the queue).
 _IDENTIFY = text(
     """
-    SELECT u.id AS user_id, w.id AS worker_id, w.user_id AS owner_id, w.maintenance, w.maintenance_message,
-           w.last_seen_at, w.declaration,
+    SELECT u.id AS user_id, u.trusted, w.id AS worker_id, w.user_id AS owner_id, w.maintenance,
+           w.maintenance_message, w.last_seen_at, w.declaration,
+           COALESCE(w.failed_at > now() - interval '1 day', false) AS failed_lately,
+           (SELECT jsonb_object_agg(s.model, s.tokens_per_second) FROM worker_speeds s WHERE s.worker_id = w.id)
+               AS speeds,
            (SELECT g.id FROM generations g WHERE g.worker_id = w.id AND g.pop_key = CAST(:pop_key AS text))
                AS popped_before,
            ARRAY(
@@ -197,47 +264,17 @@ _CHECK_IN = text(
     """
 )
 
-_CLAIM = text(
-    """
-    WITH head AS (
-        SELECT q.request_id FROM queue_entries q
-        WHERE q.class_id = ANY(CAST(:classes AS int[]))
-          AND q.max_length <= COALESCE(CAST(:max_length AS float8), 'Infinity')
-          AND q.max_context_length <= COALESCE(CAST(:max_context_length AS float8), 'Infinity')
-          AND q.images <= COALESCE(CAST(:max_images AS float8), 'Infinity')
-          AND q.tools <= COALESCE(CAST(:max_tools AS float8), 'Infinity')
-          AND COALESCE(q.tools_temperature, 0) <= COALESCE(CAST(:tools_max_temperature AS float8), 'Infinity')
-          AND NOT (:avoid_faulted AND EXISTS (
-              SELECT 1 FROM generations f WHERE f.request_id = q.request_id AND f.worker_id = :worker_id))
-        ORDER BY q.sort_key
-        LIMIT 1
-        FOR UPDATE SKIP LOCKED
-    ), taken AS (
-        DELETE FROM queue_entries q USING head WHERE q.request_id = head.request_id RETURNING q.request_id
-    ), moved AS (
-        UPDATE horde_requests r SET state = 'processing' FROM taken
-        WHERE r.id = taken.request_id AND r.state = ANY(CAST(:sources AS text[]))
-        RETURNING r.id, r.max_length, r.max_context_length, r.job_ttl_seconds, r.created_at
-    ), born AS (
-        INSERT INTO generations (id, request_id, worker_id, state, model, pop_key, deadline_at)
-        SELECT :generation_id, moved.id, :worker_id, 'leased', :model, CAST(:pop_key AS text),
-            now() + make_interval(secs => moved.job_ttl_seconds)
-        FROM moved
-        RETURNING id
-    )
-    SELECT born.id AS generation_id, moved.id AS request_id, moved.max_length, moved.max_context_length,
-           moved.job_ttl_seconds, moved.created_at, CAST(:model AS text) AS model, b.contract
-    FROM moved, born, request_bodies b
-    WHERE b.request_id = moved.id
-    """
-)
-
+# The jobs of one pop were born in one statement, so they share its time.
 _LEASED = text(
     """
-    SELECT g.id AS generation_id, g.request_id, g.deadline_at, g.model, r.max_length, r.max_context_length, b.contract
-    FROM generations g
+    SELECT g.id AS generation_id, g.request_id, g.deadline_at, g.model, r.is_chat, r.max_length,
+           r.max_context_length, b.contract, CASE WHEN NOT r.is_chat THEN b.prompt END AS prompt
+    FROM generations first
+    JOIN generations g ON g.request_id = first.request_id AND g.worker_id = first.worker_id
+        AND g.popped_at = first.popped_at
     JOIN horde_requests r ON r.id = g.request_id
     JOIN request_bodies b ON b.request_id = r.id
-    WHERE g.id = :id AND g.state = 'leased'
+    WHERE first.id = :id AND g.state = 'leased'
+    ORDER BY g.slot
     """
 )

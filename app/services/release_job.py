@@ -1,12 +1,19 @@
 """Gives back a job whose worker had gone before the answer reached it (details D16)."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import text
+from psycopg.types.json import Jsonb
+from sqlalchemy import Row, text
 
-from app.domain.states import GenerationState, RequestState
-from app.services.faults import lock_generation, requeue
+from app.adapters.database import Transaction
+from app.domain.requirements import Requirements
+from app.domain.states import GenerationState
+from app.services.faults import UNDER_WAY, lock_generation, requeue
+from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.transitions import move_generation
 
@@ -28,10 +35,47 @@ class ReleaseJob:
             row = lock_generation(transaction, generation_id)
             if row is None or row.generation_state != GenerationState.LEASED:
                 return False
-            move_generation(
-                transaction, generation_id, GenerationState.FAULTED, fault="released", ended_at=text("now()")
-            )
-            if row.request_state == RequestState.PROCESSING:
-                requeue(self._runtime, transaction, row.request_id, row.faults)
+            _put_back(self._runtime, transaction, generation_id, row)
         log.info("generation.released", generation_id=str(generation_id))
         return True
+
+
+def reclassify(
+    runtime: Runtime,
+    transaction: Transaction,
+    classes: RequirementClasses,
+    generation_ids: Sequence[UUID],
+    found: Iterable[str],
+) -> None:
+    """Put jobs of one request back into the class of those whose prompts hold these words too.
+
+    For words that no worker refused when the request came in.
+    """
+    rows = [(each, lock_generation(transaction, each)) for each in generation_ids]
+    held = [(each, row) for each, row in rows if row is not None and row.generation_state == GenerationState.LEASED]
+    for generation_id, row in held:
+        requirements = Requirements.from_stored(row.requirements)
+        requirements = replace(requirements, refused_words=tuple(sorted({*requirements.refused_words, *found})))
+        class_id = classes.intern(transaction, requirements)
+        transaction.execute(
+            _RECLASSIFY, {"id": row.request_id, "class_id": class_id, "requirements": Jsonb(requirements.stored())}
+        )
+        _put_back(runtime, transaction, generation_id, row)
+
+
+def _put_back(runtime: Runtime, transaction: Transaction, generation_id: UUID, row: Row[Any]) -> None:
+    move_generation(transaction, generation_id, GenerationState.FAULTED, fault="released", ended_at=text("now()"))
+    if row.request_state in UNDER_WAY and not row.slot_delivered:
+        requeue(runtime, transaction, row.request_id, row.slot, row.faults)
+
+
+# Slots that wait move to the new class; one that another worker is taking just now goes with that claim.
+_RECLASSIFY = text(
+    """
+    WITH moved AS (
+        UPDATE horde_requests SET class_id = :class_id, requirements = :requirements WHERE id = :id
+    )
+    UPDATE queue_entries q SET class_id = :class_id WHERE (q.request_id, q.slot) IN (
+        SELECT e.request_id, e.slot FROM queue_entries e WHERE e.request_id = :id FOR UPDATE SKIP LOCKED)
+    """
+)

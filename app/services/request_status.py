@@ -1,33 +1,36 @@
-"""Reads a request's status in one round trip; its bodies only once it is done."""
+"""Reads a request's status in one round trip; its bodies only once something was delivered."""
 
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+import orjson
+from sqlalchemy import Row, text
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
 from app.domain.errors import RequestNotFound
 from app.domain.pricing import kudos
+from app.domain.queue_figures import Place
 from app.domain.request_status import RequestFacts, status_object
 from app.domain.states import RequestState
 from app.domain.system_accounts import ANONYMOUS_ID
+from app.domain.text_reply import TextReply
+from app.domain.text_status import text_status_object
 from app.services.accounts import authenticate
-from app.services.online import OnlinePool, OnlineWorkers
+from app.services.online import OnlineWorkers
+from app.services.queue_info import QueueInfo, Waiting
 from app.services.runtime import Runtime
 
-POSITION_LIMIT = 1_000
-"""Positions are counted up to here; further back they say no more than this."""
+LARGEST_BATCH = 200
+"""Statuses in one batched read (details D12)."""
 
 _STATUS = text(
     """
     SELECT r.id, r.user_id, r.is_chat, r.state, r.requirements, r.fault, r.faults, r.quote, r.created_at,
-           CASE WHEN r.state = 'queued' THEN (
-               SELECT count(*) FROM (
-                   SELECT 1 FROM queue_entries q
-                   WHERE q.class_id = r.class_id AND q.sort_key < r.sort_key LIMIT :positions
-               ) ahead) ELSE 0 END AS ahead,
+           r.n, r.waiting, r.finished, r.sort_key,
            (SELECT count(*) FROM generations o
             WHERE o.request_id = r.id AND o.state IN ('leased', 'submitted')) AS processing,
            g.id AS generation_id, g.model, g.charge, g.popped_at, g.worker_id, w.name AS worker_name, y.body
@@ -35,7 +38,8 @@ _STATUS = text(
     LEFT JOIN generations g ON g.request_id = r.id AND g.state IN ('verified', 'settled')
     LEFT JOIN workers w ON w.id = g.worker_id
     LEFT JOIN replies y ON y.generation_id = g.id
-    WHERE r.id = :id
+    WHERE r.id = ANY(CAST(:ids AS uuid[]))
+    ORDER BY r.id, g.slot
     """
 )
 
@@ -49,33 +53,63 @@ class FoundStatus:
     status: dict[str, Any]
 
 
-def find_status(transaction: Transaction, request_id: UUID, pool: OnlinePool) -> FoundStatus:
-    """Return a chat request's status.
+class Statuses:
+    """Shapes statuses from rows, the online workers and the queue's figures: the one place for all reads."""
 
-    Raises RequestNotFound when there is no such chat request.
-    """
-    row = transaction.execute(_STATUS, {"id": request_id, "positions": POSITION_LIMIT}).one_or_none()
-    if row is None or not row.is_chat:
-        raise unknown_request()
-    state = RequestState(row.state)
-    delivered = row.generation_id is not None
-    facts = RequestFacts(
-        id=str(row.id),
-        state=state,
-        waiting=int(state in {RequestState.PREPARING, RequestState.QUEUED}),
-        processing=row.processing,
-        finished=int(delivered),
-        restarted=row.faults,
-        queue_position=row.ahead + 1 if state is RequestState.QUEUED else 0,
-        fault=row.fault,
-        charged=row.charge or 0,
-        generations=[_generation(row)] if delivered else [],
-    )
-    availability = pool.availability(Requirements.from_stored(row.requirements))
-    return FoundStatus(owner_id=row.user_id, quote=kudos(row.quote), status=status_object(facts, availability))
+    def __init__(self, online: OnlineWorkers, queue_info: QueueInfo) -> None:
+        self._online = online
+        self._queue_info = queue_info
+
+    def find(self, transaction: Transaction, request_id: UUID, *, is_chat: bool = True) -> FoundStatus:
+        """Return a request's status.
+
+        Raises RequestNotFound when there is no such request of this kind.
+        """
+        rows = transaction.execute(_STATUS, {"ids": [request_id]}).all()
+        if not rows or rows[0].is_chat != is_chat:
+            raise unknown_request()
+        return FoundStatus(rows[0].user_id, kudos(rows[0].quote), self._shaped(transaction, rows))
+
+    def find_many(self, transaction: Transaction, request_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
+        """Return the statuses of those of these that are chat requests, in one round trip."""
+        grouped: dict[str, list[Row[Any]]] = {}
+        for row in transaction.execute(_STATUS, {"ids": list(request_ids)}):
+            grouped.setdefault(str(row.id), []).append(row)
+        return {key: self._shaped(transaction, rows) for key, rows in grouped.items() if rows[0].is_chat}
+
+    def of_new(self, transaction: Transaction, request_id: UUID, waiting: Waiting) -> dict[str, Any]:
+        """Return the status of a chat request that was stored just now."""
+        facts = RequestFacts(
+            id=str(request_id), state=RequestState.QUEUED, waiting=1, processing=0, finished=0, restarted=0
+        )
+        availability, _ = self._online.standing(transaction, waiting.requirements)
+        return status_object(facts, availability, self._queue_info.place(transaction, waiting))
+
+    def _shaped(self, transaction: Transaction, rows: Sequence[Row[Any]]) -> dict[str, Any]:
+        first = rows[0]
+        state = RequestState(first.state)
+        delivered = [row for row in rows if row.generation_id is not None]
+        facts = RequestFacts(
+            id=str(first.id),
+            state=state,
+            waiting=first.waiting,
+            processing=first.processing,
+            finished=first.finished,
+            restarted=first.faults,
+            fault=first.fault,
+            charged=sum(row.charge for row in delivered),
+            generations=[(_chat_generation if first.is_chat else _text_generation)(row) for row in delivered],
+        )
+        requirements = Requirements.from_stored(first.requirements)
+        availability, _ = self._online.standing(transaction, requirements)
+        place = Place()
+        if state is RequestState.QUEUED:
+            waiting = Waiting(requirements=requirements, sort_key=first.sort_key, created_at=first.created_at)
+            place = self._queue_info.place(transaction, waiting)
+        return (status_object if first.is_chat else text_status_object)(facts, availability, place)
 
 
-def _generation(row: Any) -> dict[str, Any]:
+def _chat_generation(row: Row[Any]) -> dict[str, Any]:
     body = row.body or {}
     return {
         "id": str(row.generation_id),
@@ -93,6 +127,17 @@ def _generation(row: Any) -> dict[str, Any]:
         "worker_name": row.worker_name,
         "queue_seconds": round((row.popped_at - row.created_at).total_seconds(), 3),
         "kudos": kudos(row.charge),
+    }
+
+
+def _text_generation(row: Row[Any]) -> dict[str, Any]:
+    reply = TextReply(text="") if row.body is None else TextReply.from_stored(row.body)
+    return {
+        **reply.stored(),
+        "id": str(row.generation_id),
+        "worker_id": str(row.worker_id),
+        "worker_name": row.worker_name,
+        "model": row.model,
     }
 
 
@@ -115,9 +160,9 @@ def require_reader(transaction: Transaction, owner_id: int, api_key: str | None,
 class ReadStatus:
     """The use case of a status read."""
 
-    def __init__(self, runtime: Runtime, online: OnlineWorkers) -> None:
+    def __init__(self, runtime: Runtime, statuses: Statuses) -> None:
         self._runtime = runtime
-        self._online = online
+        self._statuses = statuses
 
     def __call__(self, request_id: UUID, *, api_key: str | None, trusted_front: bool) -> dict[str, Any]:
         """Return the status for this caller.
@@ -125,6 +170,34 @@ class ReadStatus:
         Raises RequestNotFound when there is none that the caller may read.
         """
         with self._runtime.database.statements() as transaction:
-            found = find_status(transaction, request_id, self._online.pool(transaction))
+            found = self._statuses.find(transaction, request_id)
             require_reader(transaction, found.owner_id, api_key, trusted_front=trusted_front)
         return found.status
+
+    def text(self, request_id: UUID) -> dict[str, Any]:
+        """Return a text request's status: its id alone opens it (details D18).
+
+        Raises RequestNotFound.
+        """
+        with self._runtime.database.statements() as transaction:
+            return self._statuses.find(transaction, request_id, is_chat=False).status
+
+    def changed(self, seen: Mapping[UUID, str | None]) -> dict[str, dict[str, Any]]:
+        """Return those of many statuses that changed since their version was seen, each with its new `version`.
+
+        For fronts alone. A request that does not exist is left out like one that has not changed.
+        """
+        with self._runtime.database.statements() as transaction:
+            found = self._statuses.find_many(transaction, seen)
+        versions = {str(request_id): version for request_id, version in seen.items()}
+        made = {key: status | {"version": _version(status)} for key, status in found.items()}
+        return {key: status for key, status in made.items() if status["version"] != versions[key]}
+
+
+_ESTIMATES = frozenset({"queue_position", "wait_time", "queue_info_at", "eligible_workers", "eligible_threads"})
+"""What changes all the time and decides nothing while a request waits."""
+
+
+def _version(status: Mapping[str, Any]) -> str:
+    deciding = {key: value for key, value in status.items() if key not in _ESTIMATES}
+    return f"{zlib.crc32(orjson.dumps(deciding)):08x}"

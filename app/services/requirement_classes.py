@@ -1,11 +1,17 @@
 """Requirement classes: interned once, remembered by each process (details D11)."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.adapters.database import Transaction
-from app.domain.capabilities import Declaration, Requirements, class_of, may_cover
+from app.domain.capabilities import Requirements, class_of
+from app.domain.selection import Candidate, obstacle
 from app.models import RequirementClass
+
+_REMEMBERED_WORKERS = 2_000
+"""Workers whose obstacles a process remembers; the longest unseen goes first."""
 
 
 class RequirementClasses:
@@ -14,6 +20,7 @@ class RequirementClasses:
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._classes: dict[int, Requirements] = {}
+        self._obstacles: dict[str, tuple[Candidate, dict[int, str | None]]] = {}
 
     def intern(self, transaction: Transaction, requirements: Requirements) -> int:
         """Return the id of these requirements' class, creating it on first sight."""
@@ -42,17 +49,35 @@ class RequirementClasses:
             select(RequirementClass.id).where(RequirementClass.digest == digest)
         ).scalar_one_or_none()
 
-    def get(self, transaction: Transaction, class_id: int) -> Requirements:
-        """Return the requirements of a class."""
-        self._learn(transaction, [class_id])
-        return self._classes[class_id]
+    def of(self, transaction: Transaction, class_ids: Iterable[int]) -> dict[int, Requirements]:
+        """Return the requirements of classes."""
+        wanted = list(class_ids)
+        self._learn(transaction, wanted)
+        return {class_id: self._classes[class_id] for class_id in wanted}
 
-    def covered_by(self, transaction: Transaction, declaration: Declaration, class_ids: list[int]) -> list[int]:
-        """Return those of `class_ids` of which this worker may serve a request."""
-        self._learn(transaction, class_ids)
-        return [class_id for class_id in class_ids if may_cover(declaration, self._classes[class_id])]
+    def obstacles(
+        self, transaction: Transaction, candidate: Candidate, class_ids: Iterable[int]
+    ) -> dict[int, str | None]:
+        """Return for each class why this worker gets none of its requests; None where it does."""
+        wanted = list(class_ids)
+        self._learn(transaction, wanted)
+        known = self._known_obstacles(candidate)
+        for class_id in wanted:
+            if class_id not in known:
+                known[class_id] = obstacle(candidate, self._classes[class_id])
+        return {class_id: known[class_id] for class_id in wanted}
 
-    def _learn(self, transaction: Transaction, class_ids: list[int]) -> None:
+    def _known_obstacles(self, candidate: Candidate) -> dict[int, str | None]:
+        """Return what was found out for this very worker before: as long as it declares the same."""
+        kept = self._obstacles.pop(candidate.id, None)
+        if kept is None or kept[0] != candidate:
+            kept = (candidate, {})
+        while len(self._obstacles) >= _REMEMBERED_WORKERS:
+            self._obstacles.pop(next(iter(self._obstacles)), None)
+        self._obstacles[candidate.id] = kept
+        return kept[1]
+
+    def _learn(self, transaction: Transaction, class_ids: Iterable[int]) -> None:
         unknown = [class_id for class_id in class_ids if class_id not in self._classes]
         if not unknown:
             return

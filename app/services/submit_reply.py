@@ -12,7 +12,7 @@ from sqlalchemy import Row, text
 
 from app.adapters.breaker import Breaker
 from app.adapters.database import Transaction
-from app.domain.errors import AbortedGen, ChatReplyRefused, InvalidJobId, WrongCredentials
+from app.domain.errors import AbortedGen, BadRequest, ChatReplyRefused, InvalidJobId, WrongCredentials
 from app.domain.pricing import kudos
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
@@ -72,11 +72,13 @@ class SubmitReply:
     def deliver(self, api_key: str, generation_id: UUID, reply: Reply) -> Receipt:
         """Store a reply once, however often it is sent, and report what became of it.
 
-        Raises InvalidApiKey, InvalidJobId, WrongCredentials, AbortedGen, or
+        Raises InvalidApiKey, InvalidJobId, WrongCredentials, BadRequest, AbortedGen, or
         ChatReplyRefused with what failed.
         """
         with self._runtime.database.statements() as transaction:
-            row = _load(transaction, api_key, generation_id)
+            row = load_job(transaction, api_key, generation_id)
+            if not row.is_chat:
+                raise BadRequest("message: this is a text job; submit its reply as 'generation'.", param="message")
             known = _known_outcome(row)
             if known is not None:
                 return known
@@ -92,7 +94,7 @@ class SubmitReply:
         """
         code = fault if fault in WORKER_FAULTS else OTHER_FAULT
         with self._runtime.database.transaction() as transaction:
-            row = _load(transaction, api_key, generation_id)
+            row = load_job(transaction, api_key, generation_id)
             if row.state == GenerationState.FAULTED:
                 return Receipt(0.0)
             if row.state != GenerationState.LEASED:
@@ -125,7 +127,11 @@ class SubmitReply:
         reach(FaultPoint.VERDICT_DISPATCHED)
 
 
-def _load(transaction: Transaction, api_key: str, generation_id: UUID) -> Row[Any]:
+def load_job(transaction: Transaction, api_key: str, generation_id: UUID) -> Row[Any]:
+    """Return a job of this key's account, with the state of its request.
+
+    Raises InvalidApiKey, InvalidJobId or WrongCredentials.
+    """
     row = transaction.execute(_LOAD, {"id": generation_id, "digest": digest(api_key)}).one_or_none()
     if row is None:
         raise refused_key()
@@ -169,7 +175,7 @@ def _aborted() -> AbortedGen:
 _LOAD = text(
     """
     SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal,
-           w.user_id AS owner_id, r.state AS request_state
+           w.user_id AS owner_id, r.state AS request_state, r.is_chat
     FROM api_keys k
     LEFT JOIN (generations g
         JOIN workers w ON w.id = g.worker_id

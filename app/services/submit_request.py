@@ -1,13 +1,12 @@
 """Takes a chat request: checked in the order of details D1, stored in one transaction, answered with its status."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
 from prometheus_client import Counter
-from psycopg.types.json import Jsonb
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements, largest_max_length, requirements_of
@@ -22,25 +21,22 @@ from app.domain.errors import (
 )
 from app.domain.fingerprint import fingerprint
 from app.domain.flattening import estimate_tokens, flatten
-from app.domain.lifetimes import job_ttl_seconds, request_ttl_seconds
+from app.domain.lifetimes import request_ttl_seconds
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, quote
-from app.domain.redis_keys import QueueSignal
-from app.domain.request_status import RequestFacts, status_object
-from app.domain.states import RequestState
+from app.domain.refused_words import found_words
 from app.models import OperationKey
 from app.services.accounts import Caller, authenticate
 from app.services.online import OnlinePool, OnlineWorkers
-from app.services.request_status import find_status
+from app.services.queue_info import Waiting
+from app.services.request_status import Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
+from app.services.store_request import Claim, NewRequest, Stored, store_request
 from config.fault_points import FaultPoint, reach
 
 OPERATION_KEY_HOURS = 24
 ANONYMOUS_KEY_LENGTH = 22
-AGEING_MILLIKUDOS_PER_SECOND = 5_000
-"""Waiting this long outweighs this much: 50 kudos in 10 seconds, the wire reference's §4.9."""
-
 REQUESTS_ACCEPTED = Counter("horde_requests_accepted", "Chat requests stored.")
 
 log = structlog.get_logger()
@@ -84,10 +80,13 @@ class Plan:
 class SubmitRequest:
     """The use case, with what this process remembers between calls."""
 
-    def __init__(self, runtime: Runtime, online: OnlineWorkers, classes: RequirementClasses) -> None:
+    def __init__(
+        self, runtime: Runtime, online: OnlineWorkers, classes: RequirementClasses, statuses: Statuses
+    ) -> None:
         self._runtime = runtime
         self._online = online
         self._classes = classes
+        self._statuses = statuses
 
     def quote(self, submission: Submission) -> float:
         """Return what the request would cost at most, in kudos, and store nothing."""
@@ -114,22 +113,21 @@ class SubmitRequest:
                     raise
                 return replayed
             request_id = submission.proposed_id or uuid4()
-            if not self._store(transaction, caller, submission, plan, request_id, key):
+            stored = self._store(transaction, caller, submission, plan, request_id, key)
+            if stored is None:
                 replayed = self._replay(transaction, caller, submission, key)
                 if replayed is None:
                     raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
                 return replayed
+            waiting = Waiting(requirements=plan.requirements, sort_key=stored.sort_key, created_at=stored.created_at)
+            status = self._statuses.of_new(transaction, request_id, waiting)
         reach(FaultPoint.REQUEST_SIGNALLED)
         REQUESTS_ACCEPTED.inc()
         log.info("request.accepted", request_id=str(request_id), max_length=plan.requirements.max_length)
-        availability = self._online.last.availability(plan.requirements)
-        facts = RequestFacts(
-            id=str(request_id), state=RequestState.QUEUED, waiting=1, processing=0, finished=0, restarted=0
-        )
         return Accepted(
             id=request_id,
             kudos=kudos(plan.quote),
-            status=status_object(facts, availability),
+            status=status,
             warnings=plan.warnings,
         )
 
@@ -150,7 +148,7 @@ class SubmitRequest:
             return None
         if claimed.fingerprint != fingerprint(submission.chat):
             raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
-        status = find_status(transaction, claimed.request_id, self._online.pool(transaction))
+        status = self._statuses.find(transaction, claimed.request_id)
         return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
 
     def _plan(self, transaction: Transaction, chat: ChatRequest) -> Plan:
@@ -180,7 +178,7 @@ class SubmitRequest:
             )
         return Plan(
             chat=chat,
-            requirements=requirements,
+            requirements=replace(requirements, refused_words=found_words(prompt, pool.refused_words)),
             context_tokens=context_tokens,
             prompt=prompt,
             quote=price,
@@ -215,83 +213,28 @@ class SubmitRequest:
         plan: Plan,
         request_id: UUID,
         key: str | None,
-    ) -> bool:
-        requirements = plan.requirements
-        class_id = self._classes.intern(transaction, requirements)
+    ) -> Stored | None:
         settings = self._runtime.settings
-        row = transaction.execute(
-            _STORE,
-            {
-                "id": request_id,
-                "user_id": caller.user_id,
-                "key": key,
-                "scope": _scope(caller, submission.address),
-                "fingerprint": fingerprint(submission.chat) if key else None,
-                "class_id": class_id,
-                "requirements": Jsonb(requirements.stored()),
-                "max_length": requirements.max_length,
-                "max_context_length": requirements.max_context_length,
-                "images": requirements.images,
-                "tools": requirements.tools,
-                "tools_temperature": requirements.tools_temperature,
-                "context_tokens": plan.context_tokens,
-                "job_ttl_seconds": job_ttl_seconds(
-                    max_length=requirements.max_length,
-                    context_tokens=plan.context_tokens,
-                    floor=settings.generation_ttl_floor_seconds,
-                ),
-                "conformance": plan.chat.horde.conformance,
-                "quote": plan.quote,
-                "balance": caller.balance,
-                "ageing": AGEING_MILLIKUDOS_PER_SECOND,
-                "ttl": request_ttl_seconds(
-                    deadline=submission.deadline_seconds,
-                    default=settings.request_ttl_seconds,
-                    margin=settings.expiry_margin_seconds,
-                ),
-                "contract": Jsonb(plan.chat.stored()),
-                "prompt": plan.prompt,
-            },
-        ).one_or_none()
-        if row is None:
-            return False
-        signal = QueueSignal(class_id=class_id, requirements=requirements.stored())
-        transaction.after_commit(lambda: reach(FaultPoint.REQUEST_STORED))
-        transaction.after_commit(lambda: self._runtime.bus.publish_queue(signal))
-        return True
-
-
-_STORE = text(
-    """
-    WITH claimed AS (
-        INSERT INTO operation_keys (user_id, scope, key, fingerprint, request_id)
-        SELECT :user_id, :scope, CAST(:key AS text), CAST(:fingerprint AS text), :id
-        WHERE CAST(:key AS text) IS NOT NULL
-        ON CONFLICT DO NOTHING
-        RETURNING request_id
-    ), wanted AS (
-        SELECT request_id AS id FROM claimed
-        UNION ALL
-        SELECT CAST(:id AS uuid) WHERE CAST(:key AS text) IS NULL
-    ), made AS (
-        INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
-            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, sort_key, expires_at)
-        SELECT id, :user_id, true, 'queued', :class_id, :requirements, :max_length, :max_context_length,
-            :context_tokens, :job_ttl_seconds, :conformance, :quote,
-            extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:balance AS float8),
-            now() + make_interval(secs => :ttl)
-        FROM wanted
-        RETURNING id, class_id, sort_key, max_length, max_context_length
-    ), bodies AS (
-        INSERT INTO request_bodies (request_id, contract, prompt, submitted_prompt)
-        SELECT id, :contract, :prompt, :prompt FROM made
-    )
-    INSERT INTO queue_entries (request_id, class_id, sort_key, max_length, max_context_length,
-        images, tools, tools_temperature)
-    SELECT id, class_id, sort_key, max_length, max_context_length, :images, :tools, :tools_temperature FROM made
-    RETURNING request_id
-    """
-)
+        new = NewRequest(
+            id=request_id,
+            user_id=caller.user_id,
+            requirements=plan.requirements,
+            context_tokens=plan.context_tokens,
+            conformance=plan.chat.horde.conformance,
+            quote=plan.quote,
+            priority=caller.balance,
+            ttl_seconds=request_ttl_seconds(
+                deadline=submission.deadline_seconds,
+                default=settings.request_ttl_seconds,
+                margin=settings.expiry_margin_seconds,
+            ),
+            contract=plan.chat.stored(),
+            prompt=plan.prompt,
+            operation=None
+            if key is None
+            else Claim(key=key, scope=_scope(caller, submission.address), fingerprint=fingerprint(submission.chat)),
+        )
+        return store_request(self._runtime, transaction, self._classes, new)
 
 
 def _sized(chat: ChatRequest, max_length: int, context_tokens: int) -> Requirements:

@@ -19,6 +19,7 @@ from sqlalchemy import text
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
+from app.services.aborts import note_heartbeat
 from app.services.faults import Failure, end_request, fail_generation
 from app.services.runtime import Runtime
 
@@ -33,7 +34,8 @@ log = structlog.get_logger()
 
 
 def sweep(runtime: Runtime) -> None:
-    """Run every rescue once."""
+    """Run every rescue once, after noting an absence of the horde, so that no worker is blamed for it."""
+    note_heartbeat(runtime)
     _rescue_submitted(runtime)
     _rescue_verified(runtime)
     _time_out_leased(runtime)
@@ -96,11 +98,8 @@ def _expire_requests(runtime: Runtime) -> None:
         due = transaction.execute(_DUE_REQUESTS, {"limit": BATCH}).scalars().all()
     for request_id in due:
         with runtime.database.transaction() as transaction:
-            # The order of locks is the claim's: the queue entry, then the request.
-            transaction.execute(_LOCK_ENTRY, {"id": request_id})
             if transaction.execute(_STILL_OPEN, {"id": request_id}).first() is None:
                 continue
-            transaction.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": request_id})
             end_request(runtime, transaction, request_id, RequestState.EXPIRED, fault=fault)
         RESCUED.labels(RequestState.EXPIRED).inc()
 
@@ -164,8 +163,6 @@ _DUE_REQUESTS = text(
     ORDER BY r.expires_at LIMIT :limit
     """
 )
-
-_LOCK_ENTRY = text("SELECT 1 FROM queue_entries WHERE request_id = :id FOR UPDATE")
 
 _STILL_OPEN = text(
     """

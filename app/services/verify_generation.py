@@ -19,15 +19,14 @@ from app.adapters.database import Transaction
 from app.domain.contract import ChatRequest
 from app.domain.errors import ChatReplyRefused
 from app.domain.model_sizes import billions
-from app.domain.pricing import REQUEST_TAX, charge, kudos, output_tokens, reward
+from app.domain.pricing import charge, kudos, output_tokens, reward
 from app.domain.redis_keys import ChatEvent
-from app.domain.request_status import CHARGE_BASIS
-from app.domain.states import GenerationState, RequestState
+from app.domain.states import GenerationState
 from app.domain.task_names import TaskName
 from app.domain.verification import Reply, verify
+from app.services.accept import Delivery, accept
 from app.services.faults import Failure, fail_generation
 from app.services.runtime import Runtime
-from app.services.transitions import guard
 from config.fault_points import FaultPoint, reach
 
 SETTLEMENT_DEBOUNCE_MILLISECONDS = 200
@@ -41,7 +40,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What a verified reply is worth, in millikudos."""
+    """What a verified reply is worth, in millikudos; the charge is without the request's tax."""
 
     tokens: int
     charge: int
@@ -70,15 +69,14 @@ def price(row: Row[Any], reply: Reply) -> Amounts:
     """Price a reply by its characters (native-api N5, details D8)."""
     tokens = output_tokens(reply.characters, row.max_length)
     earned = reward(tokens, min(row.context_tokens, row.max_context_length), billions(row.model))
-    return Amounts(tokens=tokens, charge=charge(earned) + REQUEST_TAX, reward=earned)
+    return Amounts(tokens=tokens, charge=charge(earned), reward=earned)
 
 
 def _accept(runtime: Runtime, row: Row[Any], reply: Reply, *, changed: bool) -> None:
     amounts = price(row, reply)
     # Nearly always the verdict is whole in one statement, which then needs no transaction around it.
-    several = changed or row.request_state == RequestState.QUEUED
     try:
-        with runtime.database.transaction() if several else runtime.database.statements() as transaction:
+        with runtime.database.transaction() if changed else runtime.database.statements() as transaction:
             accepted = _store_verdict(transaction, row, reply, amounts, changed=changed)
             if accepted:
                 _announce(runtime, transaction, row.id, row.request_id, {"reward": kudos(amounts.reward)})
@@ -95,23 +93,14 @@ def _accept(runtime: Runtime, row: Row[Any], reply: Reply, *, changed: bool) -> 
 
 
 def _store_verdict(transaction: Transaction, row: Row[Any], reply: Reply, amounts: Amounts, *, changed: bool) -> bool:
-    if row.request_state == RequestState.QUEUED:
-        # A late result of a request that waits again: it leaves the queue, entry first as in the claim.
-        transaction.execute(text("DELETE FROM queue_entries WHERE request_id = :id"), {"id": row.request_id})
-    accepted = transaction.execute(
-        _ACCEPT,
-        {
-            "id": row.id,
-            "request_id": row.request_id,
-            "tokens": amounts.tokens,
-            "charge": amounts.charge,
-            "reward": amounts.reward,
-            "charge_basis": CHARGE_BASIS,
-            "sources": guard(GenerationState.VERIFIED),
-            "request_sources": guard(RequestState.DONE),
-        },
-    ).one_or_none()
-    if accepted is None:
+    delivery = Delivery(
+        generation_id=row.id,
+        request_id=row.request_id,
+        tokens=amounts.tokens,
+        charge=amounts.charge,
+        reward=amounts.reward,
+    )
+    if not accept(transaction, delivery, [GenerationState.SUBMITTED]):
         return False
     if changed:
         transaction.execute(
@@ -157,28 +146,7 @@ _BEGIN = text(
     FROM horde_requests r, request_bodies b, replies y
     WHERE g.id = :id AND g.state = 'submitted'
       AND r.id = g.request_id AND b.request_id = r.id AND y.generation_id = g.id
-    RETURNING g.id, g.request_id, g.model, r.state AS request_state, r.max_length, r.max_context_length,
+    RETURNING g.id, g.request_id, g.model, r.max_length, r.max_context_length,
         r.context_tokens, b.contract, y.body
-    """
-)
-
-# The request's row is locked first, as everywhere; the unique index over accepted
-# generations has the last word when two replies race for one request.
-_ACCEPT = text(
-    """
-    WITH locked AS (
-        SELECT id FROM horde_requests WHERE id = :request_id FOR UPDATE
-    ), accepted AS (
-        UPDATE generations g SET state = 'verified', ended_at = now(), tokens = :tokens, charge = :charge,
-            reward = :reward, charge_basis = :charge_basis, attempts = 0, next_dispatch_at = now()
-        FROM locked
-        WHERE g.id = :id AND g.state = ANY(CAST(:sources AS text[]))
-        RETURNING g.id
-    ), ended AS (
-        UPDATE horde_requests r SET state = 'done', ended_at = now()
-        FROM accepted
-        WHERE r.id = :request_id AND r.state = ANY(CAST(:request_sources AS text[]))
-    )
-    SELECT id FROM accepted
     """
 )

@@ -19,12 +19,15 @@ from app.services.cancel_request import CancelRequest
 from app.services.invariants import check
 from app.services.online import OnlineWorkers
 from app.services.pop import Job, Pop
+from app.services.queue_info import QueueInfo
 from app.services.release_job import ReleaseJob
-from app.services.request_status import ReadStatus
+from app.services.request_status import ReadStatus, Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime, build_runtime
 from app.services.submit_reply import SubmitReply
 from app.services.submit_request import Accepted, Submission, SubmitRequest
+from app.services.submit_text import SubmitText
+from app.services.submit_text_reply import SubmitTextReply
 from config.settings import Settings
 from tests.support.services import LocalServices
 
@@ -93,12 +96,17 @@ class World:
     def __post_init__(self) -> None:
         online = OnlineWorkers(300)
         classes = RequirementClasses()
+        queue_info = QueueInfo(self.runtime, online, classes)
+        statuses = Statuses(online, queue_info)
         self.online = online
-        self.submit = SubmitRequest(self.runtime, online, classes)
-        self.pops = Pop(self.runtime, online, classes)
+        self.queue_info = queue_info
+        self.submit = SubmitRequest(self.runtime, online, classes, statuses)
+        self.submit_text = SubmitText(self.runtime, online, classes)
+        self.pops = Pop(self.runtime, online, classes, queue_info)
         self.replies = SubmitReply(self.runtime)
-        self.read = ReadStatus(self.runtime, online)
-        self.cancel = CancelRequest(self.runtime, online)
+        self.text_replies = SubmitTextReply(self.runtime)
+        self.read = ReadStatus(self.runtime, statuses)
+        self.cancel = CancelRequest(self.runtime, statuses)
         self.release = ReleaseJob(self.runtime)
 
     @property

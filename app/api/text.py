@@ -1,0 +1,41 @@
+"""Text routes for existing clients: submit, status, cancel (native-api N2, wire reference 2.1 to 2.3)."""
+
+from flask import Blueprint, Response, request
+
+from app.api.callers import read_caller, request_id_in
+from app.api.errors import json_response
+from app.api.services import services
+from app.domain.json_boundary import parse_worker_object
+from app.domain.text_request import parse_text_request
+
+blueprint = Blueprint("text", __name__)
+
+
+@blueprint.post("/generate/text/async")
+def submit() -> Response:
+    """Take a text request; 202 with its id and its quote, 200 with the quote alone for a dry run.
+
+    A `message` is there only when nobody online could take it: clients read a null as an error.
+    """
+    uses = services()
+    api_key = read_caller(request, uses.passkeys).require_key()
+    wanted = parse_text_request(parse_worker_object(request.get_data(cache=False)))
+    if wanted.dry_run:
+        return json_response({"kudos": uses.submit_text.quote(api_key, wanted)})
+    accepted = uses.submit_text(api_key, wanted)
+    body: dict[str, object] = {"id": str(accepted.id), "kudos": accepted.kudos}
+    if accepted.message is not None:
+        body["message"] = accepted.message
+    return json_response(body, 202)
+
+
+@blueprint.get("/generate/text/status/<request_id>")
+def status(request_id: str) -> Response:
+    """Answer with a text request's status; it takes no key."""
+    return json_response(services().read_status.text(request_id_in(request_id)))
+
+
+@blueprint.delete("/generate/text/status/<request_id>")
+def cancel(request_id: str) -> Response:
+    """Cancel a text request and answer with the status that it reached; it takes no key."""
+    return json_response(services().cancel_request.text(request_id_in(request_id)))

@@ -1,0 +1,138 @@
+"""Stores a request with its body and its queue entries, and wakes a worker: chat and text alike (D1, D11)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+from sqlalchemy import text
+
+from app.adapters.database import Transaction
+from app.domain.capabilities import Requirements
+from app.domain.lifetimes import job_ttl_seconds
+from app.domain.redis_keys import QueueSignal
+from app.services.requirement_classes import RequirementClasses
+from app.services.runtime import Runtime
+from config.fault_points import FaultPoint, reach
+
+AGEING_MILLIKUDOS_PER_SECOND = 5_000
+"""Waiting this long outweighs this much: 50 kudos in 10 seconds, the wire reference's §4.9."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An operation key to claim with the request, and what it stands for."""
+
+    key: str
+    scope: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest:
+    """A request that passed every check. `priority` and `quote` are millikudos, `n` its slots."""
+
+    id: UUID
+    user_id: int
+    requirements: Requirements
+    context_tokens: int
+    conformance: str
+    quote: int
+    priority: int
+    ttl_seconds: int
+    contract: Mapping[str, Any]
+    prompt: str
+    n: int = 1
+    operation: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where the request was put in the queue."""
+
+    sort_key: float
+    created_at: datetime
+
+
+def store_request(
+    runtime: Runtime, transaction: Transaction, classes: RequirementClasses, new: NewRequest
+) -> Stored | None:
+    """Store a request in one statement; None, with nothing stored, when its operation key was claimed before."""
+    requirements, operation = new.requirements, new.operation
+    class_id = classes.intern(transaction, requirements)
+    row = transaction.execute(
+        _STORE,
+        {
+            "id": new.id,
+            "user_id": new.user_id,
+            "key": operation.key if operation else None,
+            "scope": operation.scope if operation else "",
+            "fingerprint": operation.fingerprint if operation else None,
+            "is_chat": requirements.is_chat,
+            "class_id": class_id,
+            "requirements": Jsonb(requirements.stored()),
+            "max_length": requirements.max_length,
+            "max_context_length": requirements.max_context_length,
+            "images": requirements.images,
+            "tools": requirements.tools,
+            "tools_temperature": requirements.tools_temperature,
+            "context_tokens": new.context_tokens,
+            "job_ttl_seconds": job_ttl_seconds(
+                max_length=requirements.max_length,
+                context_tokens=new.context_tokens,
+                floor=runtime.settings.generation_ttl_floor_seconds,
+            ),
+            "conformance": new.conformance,
+            "quote": new.quote,
+            "n": new.n,
+            "priority": new.priority,
+            "ageing": AGEING_MILLIKUDOS_PER_SECOND,
+            "ttl": new.ttl_seconds,
+            "contract": Jsonb(dict(new.contract)),
+            "prompt": new.prompt,
+        },
+    ).one_or_none()
+    if row is None:
+        return None
+    signal = QueueSignal(class_id=class_id, requirements=requirements.stored())
+    transaction.after_commit(lambda: reach(FaultPoint.REQUEST_STORED))
+    transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
+    return Stored(row.sort_key, row.created_at)
+
+
+_STORE = text(
+    """
+    WITH claimed AS (
+        INSERT INTO operation_keys (user_id, scope, key, fingerprint, request_id)
+        SELECT :user_id, :scope, CAST(:key AS text), CAST(:fingerprint AS text), :id
+        WHERE CAST(:key AS text) IS NOT NULL
+        ON CONFLICT DO NOTHING
+        RETURNING request_id
+    ), wanted AS (
+        SELECT request_id AS id FROM claimed
+        UNION ALL
+        SELECT CAST(:id AS uuid) WHERE CAST(:key AS text) IS NULL
+    ), made AS (
+        INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
+            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, n, waiting, sort_key, expires_at)
+        SELECT id, :user_id, :is_chat, 'queued', :class_id, :requirements, :max_length, :max_context_length,
+            :context_tokens, :job_ttl_seconds, :conformance, :quote, :n, :n,
+            extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:priority AS float8),
+            now() + make_interval(secs => :ttl)
+        FROM wanted
+        RETURNING id, user_id, class_id, sort_key, max_length, max_context_length, created_at
+    ), bodies AS (
+        INSERT INTO request_bodies (request_id, contract, prompt, submitted_prompt)
+        SELECT id, :contract, :prompt, :prompt FROM made
+    ), entered AS (
+        INSERT INTO queue_entries (request_id, slot, user_id, class_id, sort_key, max_length, max_context_length,
+            images, tools, tools_temperature)
+        SELECT id, slot, user_id, class_id, sort_key, max_length, max_context_length, :images, :tools,
+            :tools_temperature
+        FROM made CROSS JOIN generate_series(0, CAST(:n AS int) - 1) slot
+    )
+    SELECT sort_key, created_at FROM made
+    """
+)

@@ -1,0 +1,106 @@
+"""Takes a text request of an existing client (wire reference 2.1): into the same queue as chat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import structlog
+from prometheus_client import Counter
+from sqlalchemy import select
+
+from app.adapters.database import Transaction
+from app.domain.errors import WorkerNotFound
+from app.domain.model_sizes import billions
+from app.domain.pricing import kudos, text_quote
+from app.domain.refused_words import found_words
+from app.domain.text_request import TextRequest, stored_contract
+from app.models import Worker
+from app.services.accounts import authenticate
+from app.services.online import OnlineWorkers
+from app.services.requirement_classes import RequirementClasses
+from app.services.runtime import Runtime
+from app.services.store_request import NewRequest, store_request
+
+SIZE_OF_ANY_MODEL = 13.0
+"""Billions that a request is quoted for when it takes any model (wire reference 4.4)."""
+
+ACCEPTED = Counter("horde_text_requests_accepted", "Text requests stored.")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedText:
+    """What the requester is told; a message only when nobody online could serve the request."""
+
+    id: UUID
+    kudos: int
+    message: str | None = None
+
+
+class SubmitText:
+    """The use case, with what this process remembers between calls."""
+
+    def __init__(self, runtime: Runtime, online: OnlineWorkers, classes: RequirementClasses) -> None:
+        self._runtime = runtime
+        self._online = online
+        self._classes = classes
+
+    def quote(self, api_key: str, wanted: TextRequest) -> int:
+        """Return what the request would cost at most, in whole kudos, and store nothing.
+
+        Raises InvalidApiKey or WorkerNotFound.
+        """
+        with self._runtime.database.statements() as transaction:
+            authenticate(transaction, api_key)
+            self._check_workers(transaction, wanted.workers)
+        return round(kudos(_price(wanted)))
+
+    def __call__(self, api_key: str, wanted: TextRequest) -> AcceptedText:
+        """Store the request and let workers have it, also when none of them is online now.
+
+        Raises InvalidApiKey or WorkerNotFound, with nothing stored.
+        """
+        request_id, price = uuid4(), _price(wanted)
+        with self._runtime.database.statements() as transaction:
+            caller = authenticate(transaction, api_key)
+            self._check_workers(transaction, wanted.workers)
+            pool = self._online.pool(transaction)
+            requirements = wanted.requirements(found_words(wanted.prompt, pool.refused_words))
+            new = NewRequest(
+                id=request_id,
+                user_id=caller.user_id,
+                requirements=requirements,
+                context_tokens=wanted.context_tokens,
+                conformance="best_effort",
+                quote=price,
+                priority=caller.balance,
+                ttl_seconds=self._runtime.settings.request_ttl_seconds,
+                contract=stored_contract(wanted),
+                prompt=wanted.prompt,
+                n=wanted.n,
+            )
+            store_request(self._runtime, transaction, self._classes, new)
+            possible = self._online.standing(transaction, requirements)[0].eligible_workers > 0
+        ACCEPTED.inc()
+        log.info("request.accepted", request_id=str(request_id), max_length=wanted.max_length, n=wanted.n)
+        return AcceptedText(request_id, round(kudos(price)), None if possible else _NOBODY)
+
+    @staticmethod
+    def _check_workers(transaction: Transaction, workers: Sequence[str]) -> None:
+        """Raise WorkerNotFound unless there is a worker of every id."""
+        for worker in workers:
+            try:
+                found = transaction.execute(select(Worker.id).where(Worker.id == UUID(worker))).first()
+            except ValueError:
+                found = None
+            if found is None:
+                raise WorkerNotFound(f"workers: there is no worker with the id '{worker[:100]}'.", param="workers")
+
+
+_NOBODY = "No worker that is online now can take this request. It waits for one until it expires."
+
+
+def _price(wanted: TextRequest) -> int:
+    size = max((billions(model) for model in wanted.models), default=SIZE_OF_ANY_MODEL)
+    return text_quote(wanted.max_length, wanted.max_context_length, size, wanted.n)

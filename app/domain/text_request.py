@@ -195,13 +195,14 @@ def _problems(given: Mapping[str, object], checks: Mapping[str, Check], prefix: 
 
 def _made(body: Mapping[str, Any], params: Mapping[str, Any]) -> TextRequest:
     names = {known.name for known in fields(TextRequest)} & _TOP_LEVEL.keys() & body.keys()
+    sizes: dict[str, Any] = {name: int(params[name]) for name in _SIZES if name in params}
     return TextRequest(
         prompt=clean_text(body["prompt"]),
         params={name: params[name] for name in SAMPLERS if name in params},
         models=tuple(dict.fromkeys(body.get("models", ()))),
         workers=tuple(dict.fromkeys(body.get("workers", ())))[:MAX_WORKERS],
         **{name: body[name] for name in names - {"prompt", "models", "workers"}},
-        **{name: int(params[name]) for name in _SIZES if name in params},
+        **sizes,
     )
 
 

@@ -71,4 +71,4 @@ def _owner(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> int:
     ).scalar_one_or_none()
     if owner_id is None:
         raise unknown_request()
-    return owner_id
+    return int(owner_id)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Declaration, Limit, Requirements, covers_whole_class, worker_limit
@@ -67,9 +67,9 @@ class Asking:
 
 def claim(transaction: Transaction, asking: Asking, wishes: Iterable[Wish]) -> list[Row[Any]]:
     """Lease the best request of these classes to the worker: its generations, or none."""
-    values = _values(asking, wishes)
-    for heads in (HEADS, MORE_HEADS):
-        rows = transaction.execute(_CLAIM, {**values, "heads": heads, "contenders": 4 * heads}).all()
+    values = values_of(asking, wishes)
+    for statement in (CLAIM, WIDER_CLAIM):
+        rows = transaction.execute(statement, values).all()
         if rows[0].generation_id is not None:
             return list(rows)
         if not rows[0].seen:
@@ -77,14 +77,13 @@ def claim(transaction: Transaction, asking: Asking, wishes: Iterable[Wish]) -> l
     return []
 
 
-def _values(asking: Asking, wishes: Iterable[Wish]) -> Mapping[str, Any]:
+def values_of(asking: Asking, wishes: Iterable[Wish]) -> Mapping[str, Any]:
+    """Return the parameters of the claim."""
     declaration = asking.declaration
     return {
         "classes": Jsonb([wish.shown(declaration) for wish in wishes]),
         "preferred": list(asking.preferred[:1] if asking.owner_only else asking.preferred),
         "anybody": not asking.owner_only,
-        "walk": WALK,
-        "walk_preferred": WALK_PREFERRED,
         "amount": declaration.amount,
         "worker_id": asking.worker_id,
         "pop_key": asking.pop_key,
@@ -114,81 +113,88 @@ _FITS = """
                                         AND f.fault <> 'released')))
 """
 
-_CLAIM = text(
-    f"""
-    WITH wanted AS MATERIALIZED (
-        SELECT * FROM jsonb_to_recordset(:classes) AS c(class_id int, rivals uuid[], exact boolean,
-            max_length float8, max_context_length float8, max_images float8, max_tools float8,
-            tools_max_temperature float8)
-    ), contenders AS MATERIALIZED (
-        SELECT request_id, slot, turn, sort_key FROM (
-            SELECT own.request_id, own.slot, 0 AS turn, own.sort_key
-            FROM unnest(CAST(:preferred AS bigint[])) AS owner(id)
-            CROSS JOIN LATERAL (
-                SELECT q.request_id, q.slot, q.sort_key
-                FROM (SELECT * FROM queue_entries e
-                      WHERE e.user_id = owner.id ORDER BY e.sort_key LIMIT :walk_preferred) q
-                JOIN wanted c ON c.class_id = q.class_id
-                WHERE {_FITS}
-                ORDER BY q.sort_key LIMIT :heads
-            ) own
-            UNION ALL
-            SELECT head.request_id, head.slot, 1, head.sort_key
-            FROM wanted c
-            CROSS JOIN LATERAL (
-                SELECT q.request_id, q.slot, q.sort_key
-                FROM (SELECT * FROM queue_entries e WHERE e.class_id = c.class_id ORDER BY e.sort_key LIMIT :walk) q
-                WHERE {_FITS}
-                ORDER BY q.sort_key LIMIT :heads
-            ) head
-            WHERE :anybody
-        ) found
-        ORDER BY turn, sort_key
-        LIMIT :contenders
-    ), head AS MATERIALIZED (
-        SELECT q.request_id, q.slot
-        FROM contenders c JOIN queue_entries q ON q.request_id = c.request_id AND q.slot = c.slot
-        ORDER BY c.turn, c.sort_key
-        LIMIT 1
-        FOR UPDATE OF q SKIP LOCKED
-    ), more AS MATERIALIZED (
-        SELECT q.request_id, q.slot
-        FROM queue_entries q JOIN head ON q.request_id = head.request_id AND q.slot <> head.slot
-        ORDER BY q.slot
-        LIMIT :amount - 1
-        FOR UPDATE OF q SKIP LOCKED
-    ), taken AS (
-        DELETE FROM queue_entries q
-        USING (SELECT request_id, slot FROM head UNION ALL SELECT request_id, slot FROM more) t
-        WHERE q.request_id = t.request_id AND q.slot = t.slot
-        RETURNING q.request_id, q.slot
-    ), moved AS (
-        UPDATE horde_requests r
-        SET waiting = r.waiting - t.slots, state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END
-        FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
-        WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
-        RETURNING r.id, r.is_chat, r.requirements, r.max_length, r.max_context_length, r.created_at, t.first_slot,
-            greatest(:ttl_floor, ceil(r.job_ttl_seconds * CAST(:ttl_factor AS float8)))::int AS ttl
-    ), born AS (
-        INSERT INTO generations (id, request_id, slot, worker_id, state, model, pop_key, deadline_at)
-        SELECT gen_random_uuid(), moved.id, taken.slot, :worker_id, 'leased',
-            CASE WHEN moved.is_chat THEN :model_id ELSE COALESCE((
-                SELECT m FROM unnest(CAST(:models AS text[])) m
-                WHERE moved.requirements -> 'models' = '[]' OR jsonb_exists(moved.requirements -> 'models', m)
-                ORDER BY random() LIMIT 1), :model_id) END,
-            CASE WHEN taken.slot = moved.first_slot THEN CAST(:pop_key AS text) END,
-            now() + make_interval(secs => moved.ttl)
-        FROM moved JOIN taken ON taken.request_id = moved.id
-        RETURNING id, slot, model
+
+def _statement(heads: int) -> TextClause:
+    """Build the claim with its limits as literals: by a parameter, the planner expects a tenth of the queue."""
+    return text(
+        f"""
+        WITH wanted AS MATERIALIZED (
+            SELECT * FROM jsonb_to_recordset(:classes) AS c(class_id int, rivals uuid[], exact boolean,
+                max_length float8, max_context_length float8, max_images float8, max_tools float8,
+                tools_max_temperature float8)
+        ), contenders AS MATERIALIZED (
+            SELECT request_id, slot, turn, sort_key FROM (
+                SELECT own.request_id, own.slot, 0 AS turn, own.sort_key
+                FROM unnest(CAST(:preferred AS bigint[])) AS owner(id)
+                CROSS JOIN LATERAL (
+                    SELECT q.request_id, q.slot, q.sort_key
+                    FROM (SELECT * FROM queue_entries e
+                          WHERE e.user_id = owner.id ORDER BY e.sort_key LIMIT {WALK_PREFERRED}) q
+                    JOIN wanted c ON c.class_id = q.class_id
+                    WHERE {_FITS}
+                    ORDER BY q.sort_key LIMIT {heads}
+                ) own
+                UNION ALL
+                SELECT head.request_id, head.slot, 1, head.sort_key
+                FROM wanted c
+                CROSS JOIN LATERAL (
+                    SELECT q.request_id, q.slot, q.sort_key
+                    FROM (SELECT * FROM queue_entries e WHERE e.class_id = c.class_id ORDER BY e.sort_key LIMIT {WALK}) q
+                    WHERE {_FITS}
+                    ORDER BY q.sort_key LIMIT {heads}
+                ) head
+                WHERE :anybody
+            ) found
+            ORDER BY turn, sort_key
+            LIMIT {4 * heads}
+        ), head AS MATERIALIZED (
+            SELECT q.request_id, q.slot
+            FROM contenders c JOIN queue_entries q ON q.request_id = c.request_id AND q.slot = c.slot
+            ORDER BY c.turn, c.sort_key
+            LIMIT 1
+            FOR UPDATE OF q SKIP LOCKED
+        ), more AS MATERIALIZED (
+            SELECT q.request_id, q.slot
+            FROM queue_entries q JOIN head ON q.request_id = head.request_id AND q.slot <> head.slot
+            ORDER BY q.slot
+            LIMIT :amount - 1
+            FOR UPDATE OF q SKIP LOCKED
+        ), taken AS (
+            DELETE FROM queue_entries q
+            USING (SELECT request_id, slot FROM head UNION ALL SELECT request_id, slot FROM more) t
+            WHERE q.request_id = t.request_id AND q.slot = t.slot
+            RETURNING q.request_id, q.slot
+        ), moved AS (
+            UPDATE horde_requests r
+            SET waiting = r.waiting - t.slots, state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END
+            FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
+            WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
+            RETURNING r.id, r.is_chat, r.requirements, r.max_length, r.max_context_length, r.created_at, t.first_slot,
+                greatest(:ttl_floor, ceil(r.job_ttl_seconds * CAST(:ttl_factor AS float8)))::int AS ttl
+        ), born AS (
+            INSERT INTO generations (id, request_id, slot, worker_id, state, model, pop_key, deadline_at)
+            SELECT gen_random_uuid(), moved.id, taken.slot, :worker_id, 'leased',
+                CASE WHEN moved.is_chat THEN :model_id ELSE COALESCE((
+                    SELECT m FROM unnest(CAST(:models AS text[])) m
+                    WHERE moved.requirements -> 'models' = '[]' OR jsonb_exists(moved.requirements -> 'models', m)
+                    ORDER BY random() LIMIT 1), :model_id) END,
+                CASE WHEN taken.slot = moved.first_slot THEN CAST(:pop_key AS text) END,
+                now() + make_interval(secs => moved.ttl)
+            FROM moved JOIN taken ON taken.request_id = moved.id
+            RETURNING id, slot, model
+        )
+        SELECT seen.entries AS seen, job.*
+        FROM (SELECT count(*) AS entries FROM contenders) seen
+        LEFT JOIN (
+            SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,
+                   moved.max_context_length, moved.created_at, moved.ttl, b.contract,
+                   CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt
+            FROM born, moved JOIN request_bodies b ON b.request_id = moved.id
+            ORDER BY born.slot
+        ) job ON true
+        """  # noqa: S608 - the numbers and the fragment are constants of this module
     )
-    SELECT seen.entries AS seen, job.*
-    FROM (SELECT count(*) AS entries FROM contenders) seen
-    LEFT JOIN (
-        SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,
-               moved.max_context_length, moved.created_at, moved.ttl, b.contract,
-               CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt
-        FROM born, moved JOIN request_bodies b ON b.request_id = moved.id
-        ORDER BY born.slot
-    ) job ON true
-    """  # noqa: S608 - the fragment is a constant of this module
-)
+
+
+CLAIM = _statement(HEADS)
+WIDER_CLAIM = _statement(MORE_HEADS)

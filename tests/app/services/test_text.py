@@ -1,0 +1,238 @@
+"""Text requests: several generations, exact counts, and the same queue as chat."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.domain.errors import AbortedGen, BadRequest, WorkerNotFound
+from app.domain.text_reply import TextReply
+from app.domain.text_request import parse_text_request
+from app.services.pop import Job
+from app.services.settle import settle_batch
+from app.services.sweep import sweep
+from tests.app.services.conftest import World
+
+BRIDGE = {"name": "bridge", "chat_jobs": False, "prompt_jobs": True, "model_id": None, "models": ["koboldcpp/Demo-8B"]}
+
+
+def ask(world: World, **changes: Any) -> UUID:
+    params = {"n": changes.pop("n", 1), "max_length": changes.pop("max_length", 80)}
+    return world.submit_text(
+        world.requester_key, parse_text_request({"prompt": "Once upon", "params": params, **changes})
+    ).id
+
+
+def pop(world: World, **changes: Any) -> Job:
+    return world.pop(**BRIDGE | changes)
+
+
+def deliver(world: World, generation_id: UUID, text: str = "a time", state: str = "ok") -> float | None:
+    return world.text_replies(world.owner_key, generation_id, TextReply(text=text, state=state)).reward
+
+
+def status(world: World, request_id: UUID) -> dict[str, Any]:
+    return world.read.text(request_id)
+
+
+def test_a_text_request_goes_to_a_bridge_and_comes_back(world: World) -> None:
+    request_id = ask(world, models=["koboldcpp/Demo-8B"])
+    job = pop(world)
+    assert job.payload is not None
+    assert job.id is not None
+    assert (job.is_chat, job.model, job.payload["prompt"]) == (False, "koboldcpp/Demo-8B", "Once upon")
+    assert deliver(world, job.id) is not None
+    found = status(world, request_id)
+    assert (found["done"], found["finished"], found["generations"][0]["text"]) == (True, 1, "a time")
+    assert settle_batch(world.runtime) == 1
+
+
+@pytest.mark.parametrize("amount", [1, 3])
+def test_three_wanted_generations_are_exactly_three(world: World, amount: int) -> None:
+    request_id = ask(world, n=3)
+    jobs: list[UUID] = []
+    while ids := pop(world, amount=amount).ids:
+        assert len(ids) == amount
+        jobs.extend(ids)
+    assert len(jobs) == len(set(jobs)) == 3
+    found = status(world, request_id)
+    assert (found["waiting"], found["processing"], found["finished"]) == (0, 3, 0)
+    for number, job in enumerate(jobs):
+        assert not status(world, request_id)["done"]
+        deliver(world, job, f"text {number}")
+    found = status(world, request_id)
+    assert (found["done"], [one["text"] for one in found["generations"]]) == (True, ["text 0", "text 1", "text 2"])
+
+
+def test_the_tax_is_paid_once_a_request(world: World) -> None:
+    ask(world, n=2)
+    for _ in range(2):
+        job = pop(world).id
+        assert job is not None
+        deliver(world, job)
+    fees = world.execute("SELECT charge - reward FROM generations ORDER BY popped_at")
+    assert fees == [(2000,), (1000,)]
+
+
+def test_a_slot_that_failed_is_popped_again_and_the_others_go_on(world: World) -> None:
+    request_id = ask(world, n=2)
+    first, second = pop(world).id, pop(world).id
+    assert first is not None
+    assert second is not None
+    world.replies.fault(world.owner_key, first, "")
+    world.replies.fault(world.owner_key, first, "")
+    assert (status(world, request_id)["waiting"], status(world, request_id)["restarted"]) == (1, 1)
+    deliver(world, second)
+    again = pop(world).id
+    assert again is not None
+    deliver(world, again)
+    assert status(world, request_id)["done"]
+
+
+def test_three_faults_over_all_generations_fault_the_request(world: World) -> None:
+    request_id = ask(world, n=2)
+    for _ in range(3):
+        job = pop(world).id
+        assert job is not None
+        world.replies.fault(world.owner_key, job, "")
+    found = status(world, request_id)
+    assert (found["faulted"], found["done"], found["waiting"]) == (True, True, 0)
+    assert pop(world).id is None
+
+
+def test_a_late_reply_takes_its_slot_out_of_the_queue(world: World) -> None:
+    request_id = ask(world)
+    job = pop(world).id
+    assert job is not None
+    world.execute("UPDATE generations SET deadline_at = now() - interval '1 second'")
+    sweep(world.runtime)
+    assert status(world, request_id)["waiting"] == 1
+    assert deliver(world, job) is not None
+    assert (status(world, request_id)["done"], pop(world).id) == (True, None)
+
+
+def test_of_two_replies_for_one_slot_the_first_counts(world: World) -> None:
+    ask(world)
+    late = pop(world).id
+    world.execute("UPDATE generations SET deadline_at = now() - interval '1 second'")
+    sweep(world.runtime)
+    second = pop(world, name="second").id
+    assert late is not None
+    assert second is not None
+    deliver(world, second)
+    with pytest.raises(AbortedGen):
+        deliver(world, late)
+
+
+def test_a_text_reply_that_is_sent_twice_is_paid_once(world: World) -> None:
+    ask(world)
+    job = pop(world).id
+    assert job is not None
+    with ThreadPoolExecutor(4) as pool:
+        rewards = set(pool.map(lambda _: deliver(world, job), range(4)))
+    assert len(rewards) == 1
+    assert settle_batch(world.runtime) == 1
+    assert world.execute("SELECT count(*) FROM ledger_entries WHERE kind = 'reward'") == [(1,)]
+
+
+def test_a_censored_text_costs_its_fee_and_earns_nothing(world: World) -> None:
+    request_id = ask(world)
+    job = pop(world).id
+    assert job is not None
+    assert deliver(world, job, state="censored") == 0
+    assert status(world, request_id)["generations"][0]["state"] == "censored"
+
+
+def test_a_cancelled_text_request_is_done_and_its_running_job_is_paid(world: World) -> None:
+    request_id = ask(world, n=2)
+    job = pop(world).id
+    assert job is not None
+    found = world.cancel.text(request_id)
+    assert (found["done"], found["waiting"]) == (True, 0)
+    assert pop(world).id is None
+    assert deliver(world, job)
+
+
+def test_the_same_pop_key_gets_the_same_batch_again(world: World) -> None:
+    ask(world, n=3)
+    declaration = BRIDGE | {"amount": 2}
+    first = world.pop("key", **declaration)
+    assert len(first.ids) == 2
+    assert world.pop("key", **declaration).ids == first.ids
+
+
+def test_chat_and_text_share_one_queue(world: World) -> None:
+    both = {"prompt_jobs": True, "models": ["m"], "name": "both"}
+    world.pop(**both)
+    world.online._taken_at = float("-inf")
+    ask(world, models=["m"])
+    world.ask()
+    ask(world, models=["m"])
+    assert [world.pop(**both).is_chat for _ in range(3)] == [False, True, False]
+
+
+def test_a_worker_that_declares_no_chat_gets_text_alone(world: World) -> None:
+    world.ask()
+    assert pop(world, models=["m"]).id is None
+    ask(world, models=["m"])
+    assert pop(world, models=["m"]).id is not None
+
+
+def test_a_text_request_without_models_is_for_any_bridge(world: World) -> None:
+    ask(world)
+    assert pop(world).id is not None
+
+
+def test_a_soft_prompt_is_for_bridges_that_have_it(world: World) -> None:
+    ask(world, softprompt="story.zip")
+    assert pop(world).id is None
+    job = pop(world, softprompts=["story.zip"])
+    assert job.payload is not None
+    assert job.payload["softprompt"] == "story.zip"
+
+
+def test_a_text_request_that_nobody_can_take_is_accepted_with_a_message(world: World) -> None:
+    wanted = parse_text_request({"prompt": "x", "models": ["absent"]})
+    accepted = world.submit_text(world.requester_key, wanted)
+    assert accepted.message is not None
+    assert not status(world, accepted.id)["is_possible"]
+    pop(world, models=["absent"])
+    assert world.execute("SELECT count(*) FROM generations") == [(1,)]
+
+
+def test_an_unknown_worker_is_refused(world: World) -> None:
+    with pytest.raises(WorkerNotFound):
+        ask(world, workers=["no-uuid"])
+
+
+def test_a_bridge_that_names_no_model_is_told_so(world: World) -> None:
+    with pytest.raises(BadRequest, match="models"):
+        pop(world, models=[])
+
+
+def test_the_reply_of_one_kind_is_refused_for_the_other(world: World) -> None:
+    ask(world)
+    text_job = pop(world).id
+    _, chat_job = world.leased()
+    assert text_job is not None
+    with pytest.raises(BadRequest):
+        world.deliver(text_job)
+    with pytest.raises(BadRequest):
+        deliver(world, chat_job)
+
+
+def test_two_workers_share_a_thousand_slots_without_a_double(world: World) -> None:
+    for _ in range(50):
+        ask(world, n=20)
+
+    def work(name: str) -> list[UUID]:
+        mine: list[UUID] = []
+        while ids := pop(world, name=name, amount=7).ids:
+            mine.extend(ids)
+        return mine
+
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [job for mine in pool.map(work, ("one", "two")) for job in mine]
+    assert len(jobs) == len(set(jobs)) == 1000
+    assert world.execute("SELECT count(DISTINCT (request_id, slot)) FROM generations") == [(1000,)]

@@ -12,6 +12,7 @@ from front.lifecycle import Surroundings
 from front.metrics import FrontMetrics
 from front.models import ModelCatalog
 from front.native import NativeApi
+from front.status_reads import StatusReads
 from front.timing import Patience
 
 
@@ -61,7 +62,9 @@ def build_front(settings: FrontSettings) -> Front:
         known_keys=KnownKeys(),
         pops=pops,
         models=ModelCatalog(native),
-        surroundings=Surroundings(native, doorbell, background, drain, metrics, patience),
+        surroundings=Surroundings(
+            native, StatusReads(native, background), doorbell, background, drain, metrics, patience
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from app.domain.capabilities import Declaration, Requirements, may_cover
 from app.domain.redis_keys import QUEUE_CHANNEL, QueueSignal
+from app.domain.refused_words import refuses
 from front.doorbell import Doorbell
 from front.jitter import between
 
@@ -24,6 +25,9 @@ LONGEST_WAIT_SECONDS = 25.0
 
 PASSES = 8
 """Waiters that one signal wakes at most in this process: a job that is gone must not wake everybody."""
+
+SELECTIVE_PASSES = 64
+"""The same for a request whose selection of workers only the native API can judge."""
 
 PENDING_WAKES = 16
 """Wakes kept for a waiter that is popping already; further ones would find the same queue."""
@@ -46,6 +50,7 @@ class PopWaiter:
 
     number: int
     declaration: Declaration
+    worker_id: str | None = None
     popping: bool = True
     pending: deque[Wake] = field(default_factory=deque)
     event: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,6 +59,19 @@ class PopWaiter:
     def is_idle(self) -> bool:
         """Whether it only waits."""
         return not self.popping and not self.pending
+
+    def suits(self, requirements: Requirements) -> bool:
+        """Whether it may be given such a request, as far as a front can tell.
+
+        The worker's id is known from its first answer on.
+        """
+        if not may_cover(self.declaration, requirements):
+            return False
+        if refuses(self.declaration.blacklist, requirements.refused_words):
+            return False
+        if not requirements.workers or self.worker_id is None:
+            return True
+        return (self.worker_id in requirements.workers) != requirements.worker_blacklist
 
     def wake(self, wake: Wake) -> None:
         """Make it pop (again)."""
@@ -115,7 +133,9 @@ class PopQueue:
         except (ValueError, KeyError, TypeError):
             log.exception("a queue signal cannot be understood")
             return
-        self._hand(Wake(requirements), self._waiters.values())
+        selective = requirements.trusted_workers or requirements.validated_workers or not requirements.slow_workers
+        wake = Wake(requirements, SELECTIVE_PASSES if selective else PASSES)
+        self._hand(wake, self._waiters.values())
 
     @staticmethod
     def _hand(wake: Wake, waiters: Iterable[PopWaiter]) -> None:
@@ -124,7 +144,7 @@ class PopQueue:
         for waiter in waiters:
             if not waiter.is_idle and busy is not None:
                 continue
-            if not may_cover(waiter.declaration, wake.requirements):
+            if not waiter.suits(wake.requirements):
                 continue
             if waiter.is_idle:
                 waiter.wake(wake)

@@ -30,6 +30,7 @@ from front.jitter import around_one
 from front.metrics import FrontMetrics
 from front.native import Caller, NativeApi, Unreachable
 from front.standing import Standing, failure, first_refusal, needs_queue_info
+from front.status_reads import StatusReads
 from front.submission import Accepted, NotAccepted, Order, submit
 from front.timing import Patience, WaitClock
 
@@ -71,6 +72,7 @@ class Surroundings:
     """What every call of a process shares."""
 
     native: NativeApi
+    statuses: StatusReads
     doorbell: Doorbell
     background: Background
     drain: Drain
@@ -91,6 +93,7 @@ class ChatCall:
         self._started = time.monotonic()
         self._clock = WaitClock(surroundings.patience, self._started)
         self._standing: Standing | None = None
+        self._version: str | None = None
         self._looked_at = self._started
         self._bell: Bell | None = None
         self._interrupted = False
@@ -202,16 +205,16 @@ class ChatCall:
 
     async def _read(self) -> None:
         try:
-            answer = await self._around.native.status(self.request_id, self._caller)
+            look = await self._around.statuses.read(self.request_id, self._caller, self._version)
         except Unreachable:
             self._missed()
             return
-        if answer.status == 200:
-            self._understand(answer.json())
-        elif answer.refusal() is None or answer.status == 429 or answer.status >= 500:
-            self._missed()
-        else:
+        if look.unknown:
             self._give_up(errors.no_generation("the horde does not know it any more"))
+        if look.unchanged and self._standing is not None:
+            self._saw(self._standing)
+        else:
+            self._understand(look.status)
 
     def _understand(self, status: Mapping[str, Any] | None) -> None:
         try:
@@ -220,6 +223,10 @@ class ChatCall:
             log.exception("a status cannot be understood")
             self._missed()
             return
+        self._version = (status or {}).get("version")
+        self._saw(standing)
+
+    def _saw(self, standing: Standing) -> None:
         self._standing = standing
         self._looked_at = time.monotonic()
         self._clock.saw(standing, self._looked_at, around_one())

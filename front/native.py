@@ -138,6 +138,19 @@ class NativeApi:
         """
         return await self._anywhere("GET", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
 
+    @property
+    def has_passkey(self) -> bool:
+        """Whether the native API knows this front as one of its own."""
+        return bool(self._own)
+
+    async def statuses(self, seen: Mapping[str, str | None]) -> Answer:
+        """Read those of many statuses that changed since their version was seen.
+
+        Raises Unreachable.
+        """
+        headers = {**self._own, "Content-Type": "application/json"}
+        return await self._anywhere("POST", "/internal/statuses", headers, encode({"seen": dict(seen)}))
+
     async def cancel(self, request_id: str, caller: Caller) -> Answer:
         """Cancel a request.
 

@@ -52,6 +52,22 @@ def job_id(answer: Answer) -> str | None:
     return job if isinstance(job, str) else None
 
 
+def job_ids(answer: Answer) -> list[str]:
+    """All jobs in a pop's answer: a text worker may take several generations of a request at once."""
+    first, body = job_id(answer), answer.json()
+    ids = [] if body is None else body.get("ids")
+    if first is None or not isinstance(ids, list):
+        return [] if first is None else [first]
+    return list(dict.fromkeys([first, *(each for each in ids if isinstance(each, str))]))
+
+
+def worker_id(answer: Answer) -> str | None:
+    """The id under which the native API knows the worker that popped."""
+    body = answer.json() if answer.status == 200 else None
+    known = None if body is None else body.get("worker_id")
+    return known if isinstance(known, str) else None
+
+
 async def give_back(native: NativeApi, job: str) -> bool:
     """Release a job whose worker has gone. Whether a root took it."""
     for pause in RELEASE_PAUSES_SECONDS:
@@ -89,6 +105,7 @@ class _HeldPop:
         self._exchange.on_close(lambda: self._front.pops.leave(waiter))
         self._exchange.on_close(self._front.drain.at_start(waiter.event.set))
         answer = await self._pop()
+        waiter.worker_id = worker_id(answer)
         while _is_empty(answer) and await self._is_due(waiter, until):
             answer = await self._pop_again(waiter, answer)
         self._front.pops.leave(waiter)
@@ -146,11 +163,12 @@ class _HeldPop:
 
     async def _undo(self, popping: asyncio.Task[Answer]) -> None:
         try:
-            job = job_id(await popping)
+            jobs = job_ids(await popping)
         except Unreachable:
             return
-        if job is not None and await give_back(self._front.native, job):
-            self._front.metrics.job_released()
+        for job in jobs:
+            if await give_back(self._front.native, job):
+                self._front.metrics.job_released()
 
 
 def _is_empty(answer: Answer) -> bool:

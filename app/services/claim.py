@@ -15,6 +15,7 @@ from sqlalchemy import Row, TextClause, text
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Declaration, Limit, Requirements, covers_whole_class, worker_limit
+from app.domain.selection import Candidate
 from app.domain.states import RequestState
 from app.services.transitions import guard
 
@@ -37,15 +38,19 @@ class Wish:
 
     class_id: int
     requirements: Requirements
-    rivals: tuple[str, ...] = ()
+    rivals: tuple[Candidate, ...] = ()
 
     def shown(self, declaration: Declaration) -> dict[str, Any]:
-        """Return the wish for the statement; a limit is there only where it has to be compared."""
-        wish: dict[str, Any] = {"class_id": self.class_id, "rivals": list(self.rivals), "exact": False}
+        """Return the wish for the statement."""
+        rivals = [{"id": rival.id, **self._limits(rival.declaration)} for rival in self.rivals]
+        return {"class_id": self.class_id, "rivals": rivals, **self._limits(declaration)}
+
+    def _limits(self, declaration: Declaration) -> dict[str, Any]:
+        """Return a worker's limits where they have to be compared, entry by entry."""
         if covers_whole_class(declaration, self.requirements):
-            return wish
+            return {"exact": False}
         limits = {limit.value: worker_limit(declaration, self.requirements, limit) for limit in Limit}
-        return wish | {"exact": True} | limits
+        return {"exact": True, **limits}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,22 +101,33 @@ def values_of(asking: Asking, wishes: Iterable[Wish]) -> Mapping[str, Any]:
     }
 
 
+_LIMITS = """exact boolean, max_length float8, max_context_length float8, max_images float8, max_tools float8,
+    tools_max_temperature float8"""
+
+
+def _within(limits: str) -> str:
+    """Build the condition that an entry's sizes are within a worker's limits."""
+    return f"""
+    (NOT {limits}.exact OR (
+        q.max_length <= COALESCE({limits}.max_length, 'Infinity')
+        AND q.max_context_length <= COALESCE({limits}.max_context_length, 'Infinity')
+        AND q.images <= COALESCE({limits}.max_images, 'Infinity')
+        AND q.tools <= COALESCE({limits}.max_tools, 'Infinity')
+        AND COALESCE(q.tools_temperature, 0) <= COALESCE({limits}.tools_max_temperature, 'Infinity')))"""
+
+
 # A request that this worker failed is left to the others while one of them has not failed it too.
-_FITS = """
-    (NOT c.exact OR (
-        q.max_length <= COALESCE(c.max_length, 'Infinity')
-        AND q.max_context_length <= COALESCE(c.max_context_length, 'Infinity')
-        AND q.images <= COALESCE(c.max_images, 'Infinity')
-        AND q.tools <= COALESCE(c.max_tools, 'Infinity')
-        AND COALESCE(q.tools_temperature, 0) <= COALESCE(c.tools_max_temperature, 'Infinity')))
+_FITS = f"""
+    {_within("c")}
     AND NOT (q.retried
         AND EXISTS (SELECT 1 FROM generations f
                     WHERE f.request_id = q.request_id AND f.worker_id = :worker_id AND f.fault <> 'released')
-        AND EXISTS (SELECT 1 FROM unnest(c.rivals) rival(id)
-                    WHERE NOT EXISTS (SELECT 1 FROM generations f
+        AND EXISTS (SELECT 1 FROM jsonb_to_recordset(c.rivals) AS rival(id uuid, {_LIMITS})
+                    WHERE {_within("rival")}
+                      AND NOT EXISTS (SELECT 1 FROM generations f
                                       WHERE f.request_id = q.request_id AND f.worker_id = rival.id
                                         AND f.fault <> 'released')))
-"""
+"""  # noqa: S608 - the parts are constants of this module
 
 
 def _statement(heads: int) -> TextClause:
@@ -119,9 +135,7 @@ def _statement(heads: int) -> TextClause:
     return text(
         f"""
         WITH wanted AS MATERIALIZED (
-            SELECT * FROM jsonb_to_recordset(:classes) AS c(class_id int, rivals uuid[], exact boolean,
-                max_length float8, max_context_length float8, max_images float8, max_tools float8,
-                tools_max_temperature float8)
+            SELECT * FROM jsonb_to_recordset(:classes) AS c(class_id int, rivals jsonb, {_LIMITS})
         ), contenders AS MATERIALIZED (
             SELECT request_id, slot, turn, sort_key FROM (
                 SELECT own.request_id, own.slot, 0 AS turn, own.sort_key
@@ -139,7 +153,8 @@ def _statement(heads: int) -> TextClause:
                 FROM wanted c
                 CROSS JOIN LATERAL (
                     SELECT q.request_id, q.slot, q.sort_key
-                    FROM (SELECT * FROM queue_entries e WHERE e.class_id = c.class_id ORDER BY e.sort_key LIMIT {WALK}) q
+                    FROM (SELECT * FROM queue_entries e
+                          WHERE e.class_id = c.class_id ORDER BY e.sort_key LIMIT {WALK}) q
                     WHERE {_FITS}
                     ORDER BY q.sort_key LIMIT {heads}
                 ) head

@@ -3,18 +3,20 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import islice
 from threading import Lock
 
 from sqlalchemy import text
 
 from app.adapters.database import Transaction
-from app.domain.capabilities import Availability, Declaration, Requirements
+from app.domain.capabilities import Availability, Declaration, Requirements, covers_whole_class
 from app.domain.selection import Candidate, availability, obstacle
 
 FRESH_SECONDS = 1.0
 REFUSAL_SECONDS = 0.25
 """An answer that says that nobody serves a request rests on a look that is at most this old."""
+
+MOST_RIVALS = 16
+"""Other workers that a claim weighs against one that failed a request; more than a request may fail on."""
 
 _REMEMBERED = 10_000
 """Requirements whose availability one snapshot remembers."""
@@ -48,7 +50,7 @@ class OnlinePool:
                 for model in dict.fromkeys(declared.models):
                     self._by_model[False, model].append(candidate)
         self._standings: dict[Requirements, Standing] = {}
-        self._rivals: dict[tuple[Requirements, str], tuple[str, ...]] = {}
+        self._rivals: dict[tuple[Requirements, str], tuple[Candidate, ...]] = {}
         self.refused_words = frozenset(word for one in self.candidates for word in one.declaration.blacklist)
 
     @property
@@ -82,16 +84,17 @@ class OnlinePool:
         }
         return tuple(found.values())
 
-    def rivals(self, klass: Requirements, worker_id: str, most: int) -> tuple[str, ...]:
-        """Return other workers that get requests of a class, at most so many."""
+    def rivals(self, klass: Requirements, worker_id: str) -> tuple[Candidate, ...]:
+        """Return other workers that get requests of a class; first those that get all of them."""
         known = self._rivals.get((klass, worker_id))
         if known is None:
-            others = (
-                candidate.id
+            others = [
+                candidate
                 for candidate in self.serving(klass)
                 if candidate.id != worker_id and obstacle(candidate, klass) is None
-            )
-            known = self._rivals[klass, worker_id] = tuple(islice(others, most))
+            ]
+            others.sort(key=lambda candidate: not covers_whole_class(candidate.declaration, klass))
+            known = self._rivals[klass, worker_id] = tuple(others[:MOST_RIVALS])
         return known
 
 

@@ -162,9 +162,9 @@ class Pop:
         allowed = self._classes.of(transaction, [class_id for class_id, why in obstacles.items() if why is None])
         if not allowed or not popping.seen.failed_lately:
             return [Wish(class_id=class_id, requirements=klass) for class_id, klass in allowed.items()]
-        pool, most = self._online.pool(transaction), self._runtime.settings.max_faults
+        pool = self._online.pool(transaction)
         return [
-            Wish(class_id=class_id, requirements=klass, rivals=pool.rivals(klass, popping.candidate.id, most))
+            Wish(class_id=class_id, requirements=klass, rivals=pool.rivals(klass, popping.candidate.id))
             for class_id, klass in allowed.items()
         ]
 

@@ -182,16 +182,21 @@ class ReadStatus:
         with self._runtime.database.statements() as transaction:
             return self._statuses.find(transaction, request_id, is_chat=False).status
 
-    def changed(self, seen: Mapping[UUID, str | None]) -> dict[str, dict[str, Any]]:
+    def changed(self, seen: Mapping[UUID, str | None]) -> dict[str, dict[str, Any] | None]:
         """Return those of many statuses that changed since their version was seen, each with its new `version`.
 
-        For fronts alone. A request that does not exist is left out like one that has not changed.
+        For fronts alone. None stands for a chat request that does not exist.
         """
         with self._runtime.database.statements() as transaction:
             found = self._statuses.find_many(transaction, seen)
-        versions = {str(request_id): version for request_id, version in seen.items()}
-        made = {key: status | {"version": _version(status)} for key, status in found.items()}
-        return {key: status for key, status in made.items() if status["version"] != versions[key]}
+        changed: dict[str, dict[str, Any] | None] = {}
+        for request_id, seen_version in seen.items():
+            status = found.get(str(request_id))
+            if status is None:
+                changed[str(request_id)] = None
+            elif (version := _version(status)) != seen_version:
+                changed[str(request_id)] = status | {"version": version}
+        return changed
 
 
 _ESTIMATES = frozenset({"queue_position", "wait_time", "queue_info_at", "eligible_workers", "eligible_threads"})

@@ -2,20 +2,21 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from random import Random
+from hashlib import sha256
 from threading import Lock
+from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.domain.errors import HordeError
+from app.domain.errors import HordeError, WorkerMaintenance
 from app.services.sweep import sweep
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
 
-WORKERS = (
+WORKERS: tuple[dict[str, Any], ...] = (
     {"name": "small", "model_id": "a", "max_length": 300},
     {"name": "large", "model_id": "a", "max_length": 2000},
     {"name": "other", "model_id": "b", "max_length": 2000},
@@ -43,10 +44,10 @@ class Model:
 
     requests: list[Expected] = field(default_factory=list)
 
-    def eligible(self, worker: dict[str, object], wanted: Expected) -> bool:
+    def eligible(self, worker: dict[str, Any], wanted: Expected) -> bool:
         return worker["model_id"] == wanted.model and wanted.size <= int(str(worker["max_length"]))
 
-    def next_for(self, worker: dict[str, object]) -> Expected | None:
+    def next_for(self, worker: dict[str, Any]) -> Expected | None:
         """The oldest waiting request that this worker covers, and that it did not fail while another could try."""
         for wanted in sorted(self.requests, key=lambda each: each.order):
             if wanted.state != "queued" or not self.eligible(worker, wanted):
@@ -161,7 +162,7 @@ class Soak:
     uncovered: list[str] = field(default_factory=list)
 
 
-def _declared(number: int) -> dict[str, object]:
+def _declared(number: int) -> dict[str, Any]:
     return {
         "name": f"soak-{number}",
         "model_id": ("a", "b", "c")[number % 3],
@@ -172,9 +173,16 @@ def _declared(number: int) -> dict[str, object]:
 
 def _work(world: World, soak: Soak, number: int) -> None:
     """Pop until there is nothing left that this worker may have: deliver, fault, time out, or vanish."""
-    declared, random, idle = _declared(number), Random(number), 0
+    declared, idle = _declared(number), 0
     while idle < 5:
-        job = world.pop(**declared)
+        try:
+            job = world.pop(**declared)
+        except WorkerMaintenance:
+            # One job in seven ends badly here: its owner sends it back to work.
+            world.execute(
+                "UPDATE workers SET maintenance = false, aborts = 0 WHERE name = :name", name=declared["name"]
+            )
+            continue
         if job.id is None:
             idle += 1
             sweep(world.runtime)
@@ -188,10 +196,11 @@ def _work(world: World, soak: Soak, number: int) -> None:
             soak.holders[request_id] = str(declared["name"])
             if payload["max_length"] > int(str(declared["max_length"])) or ("tools" in payload and not number % 2):
                 soak.uncovered.append(f"{declared['name']}: {payload['max_length']}")
-        _finish(world, soak, job.id, request_id, random.random())
+        _finish(world, soak, job.id, request_id)
 
 
-def _finish(world: World, soak: Soak, job: UUID, request_id: UUID, chance: float) -> None:
+def _finish(world: World, soak: Soak, job: UUID, request_id: UUID) -> None:
+    chance = sha256(job.bytes).digest()[0] / 256
     with soak.lock:
         del soak.holders[request_id]
     try:
@@ -218,16 +227,16 @@ def test_forty_workers_share_two_thousand_requests_without_a_loss(world: World) 
     world.online._taken_at = float("-inf")
     tool = [{"type": "function", "function": {"name": "f"}}]
     for number in range(REQUESTS):
-        more = {"tools": tool} if number % 4 == 0 else {}
+        more: dict[str, Any] = {"tools": tool} if number % 4 == 0 else {}
         world.ask(model=("a", "b", "c")[number % 3], max_tokens=(200, 600, 1500)[number // 3 % 3], **more)
     soak = Soak()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: _work(world, soak, number), range(POPPERS)))
     assert (soak.twice, soak.uncovered) == ([], [])
-    world.execute("UPDATE workers SET maintenance = false, aborts = 0")
     for number in range(POPPERS):
         _work(world, soak, number)
-    states = dict(world.execute("SELECT state, count(*) FROM horde_requests GROUP BY state"))
+    rows = world.execute("SELECT state, count(*) FROM horde_requests GROUP BY state")
+    states = {str(state): int(str(count)) for state, count in rows}
     assert set(states) <= {"done", "faulted"}, states
-    assert sum(int(str(count)) for count in states.values()) == REQUESTS
-    assert int(str(states["done"])) > 0.95 * REQUESTS
+    assert sum(states.values()) == REQUESTS
+    assert states["done"] > 0.95 * REQUESTS

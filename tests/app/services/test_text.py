@@ -14,7 +14,13 @@ from app.services.settle import settle_batch
 from app.services.sweep import sweep
 from tests.app.services.conftest import World
 
-BRIDGE = {"name": "bridge", "chat_jobs": False, "prompt_jobs": True, "model_id": None, "models": ["koboldcpp/Demo-8B"]}
+BRIDGE: dict[str, Any] = {
+    "name": "bridge",
+    "chat_jobs": False,
+    "prompt_jobs": True,
+    "model_id": None,
+    "models": ["koboldcpp/Demo-8B"],
+}
 
 
 def ask(world: World, **changes: Any) -> UUID:
@@ -156,14 +162,14 @@ def test_a_cancelled_text_request_is_done_and_its_running_job_is_paid(world: Wor
 
 def test_the_same_pop_key_gets_the_same_batch_again(world: World) -> None:
     ask(world, n=3)
-    declaration = BRIDGE | {"amount": 2}
+    declaration: dict[str, Any] = BRIDGE | {"amount": 2}
     first = world.pop("key", **declaration)
     assert len(first.ids) == 2
     assert world.pop("key", **declaration).ids == first.ids
 
 
 def test_chat_and_text_share_one_queue(world: World) -> None:
-    both = {"prompt_jobs": True, "models": ["m"], "name": "both"}
+    both: dict[str, Any] = {"prompt_jobs": True, "models": ["m"], "name": "both"}
     world.pop(**both)
     world.online._taken_at = float("-inf")
     ask(world, models=["m"])

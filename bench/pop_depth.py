@@ -3,8 +3,8 @@
     python -m bench.pop_depth [--depths 10 1000 100000 1000000] [--pops 300] [--explain]
 
 Fills the queue with generated requests (no process runs but PostgreSQL and Valkey), pops
-through the service that the route calls, and prints p50 and p95, the ratio to the shortest
-queue, SQL statements a pop, and a bare SKIP LOCKED claim on a table of the same length as
+through the service that the route calls, and prints p10, p50 and p95, the ratios to the
+shortest queue, SQL statements a pop, and a bare SKIP LOCKED claim on a table of the same length as
 the baseline of the run. `--explain` prints the plan of the claim at the last depth.
 """
 
@@ -161,6 +161,7 @@ class Bench:
                 pop_key=None,
                 ttl_factor=1.0,
                 ttl_floor=150,
+                life=1200,
             )
             statement = text(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {claim.CLAIM.text}")
             plan = connection.execute(statement, claim.values_of(asking, _wishes(self, case))).scalars().all()
@@ -230,8 +231,18 @@ def _timed(call: Callable[[], object], times: int) -> tuple[float, float]:
     return statistics.median(took), took[int(0.95 * len(took))]
 
 
-def _pops(bench: Bench, case: Case, times: int, depth: int) -> tuple[float, float, float]:
-    """p50 and p95 of pops with a job, and their statements; jobs go back outside the measured time."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Milliseconds of pops with a job; p10 is what a machine that others use tells best."""
+
+    p10: float
+    p50: float
+    p95: float
+    statements: float
+
+
+def _pops(bench: Bench, case: Case, times: int, depth: int) -> Figures:
+    """Pop with a job so many times; jobs go back outside the measured time."""
     took, statements, leased = [], 0.0, list[UUID]()
     for number in range(times + 20):
         before, started = statements_sent(), time.perf_counter()
@@ -249,7 +260,7 @@ def _pops(bench: Bench, case: Case, times: int, depth: int) -> tuple[float, floa
             with bench.runtime.database.statements() as transaction:
                 transaction.execute(text("VACUUM queue_entries"))
     took.sort()
-    return statistics.median(took), took[int(0.95 * len(took))], statements / times
+    return Figures(took[times // 10], statistics.median(took), took[int(0.95 * times)], statements / times)
 
 
 CASES = (
@@ -286,19 +297,20 @@ def main() -> None:
     with LocalServices({}) as services:
         bench = Bench(services)
         for case in (CASES[number] for number in options.cases):
-            shallowest: float | None = None
+            shallowest: Figures | None = None
             print(case.label)
             for depth in options.depths:
                 bench.fill(case, depth)
-                p50, p95, statements = _pops(bench, case, options.pops, depth)
-                shallowest = shallowest or p50
+                pops = _pops(bench, case, options.pops, depth)
+                shallowest = shallowest or pops
                 idle = replace(case.declaration, name="idle", model_id="nobody-asks", models=("nobody-asks",))
                 empty = _timed(lambda idle=idle: bench.pop(bench.key, idle, None), options.pops)  # type: ignore[misc]
                 bare = bench.bare_claim(depth, options.pops)
                 print(
-                    f"  depth {depth:>9}  with a job p50 {p50:6.2f} ms  p95 {p95:6.2f} ms"
-                    f"  ratio {p50 / shallowest:4.2f}  statements {statements:.2f}"
-                    f"   empty p50 {empty[0]:5.2f} ms   bare claim {bare:5.2f} ms"
+                    f"  depth {depth:>9}  with a job p10 {pops.p10:5.2f}  p50 {pops.p50:6.2f}  p95 {pops.p95:6.2f} ms"
+                    f"  ratio p10 {pops.p10 / shallowest.p10:4.2f}  p50 {pops.p50 / shallowest.p50:4.2f}"
+                    f"  statements {pops.statements:.2f}   empty p50 {empty[0]:5.2f} ms   bare claim {bare:5.2f} ms",
+                    flush=True,
                 )
             if options.explain:
                 print(bench.explain(case))

@@ -58,7 +58,8 @@ class Asking:
     """A worker that asks for a job.
 
     `preferred` are the accounts whose requests go first, its owner's foremost; in maintenance
-    (`owner_only`) it gets the owner's alone.
+    (`owner_only`) it gets the owner's alone. `life` is how long a text request lives on from its
+    last progress, in seconds (native-api N4).
     """
 
     worker_id: UUID
@@ -68,6 +69,7 @@ class Asking:
     pop_key: str | None
     ttl_factor: float
     ttl_floor: int
+    life: int
 
 
 def claim(transaction: Transaction, asking: Asking, wishes: Iterable[Wish]) -> list[Row[Any]]:
@@ -97,6 +99,7 @@ def values_of(asking: Asking, wishes: Iterable[Wish]) -> Mapping[str, Any]:
         "screened": bool(declaration.blacklist),
         "ttl_factor": asking.ttl_factor,
         "ttl_floor": asking.ttl_floor,
+        "life": asking.life,
         "sources": guard(RequestState.PROCESSING),
     }
 
@@ -181,7 +184,10 @@ def _statement(heads: int) -> TextClause:
             RETURNING q.request_id, q.slot
         ), moved AS (
             UPDATE horde_requests r
-            SET waiting = r.waiting - t.slots, state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END
+            SET waiting = r.waiting - t.slots,
+                state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END,
+                expires_at = CASE WHEN r.is_chat THEN r.expires_at
+                                  ELSE greatest(r.expires_at, now() + make_interval(secs => :life)) END
             FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
             WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
             RETURNING r.id, r.is_chat, r.requirements, r.max_length, r.max_context_length, r.created_at, t.first_slot,

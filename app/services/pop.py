@@ -179,6 +179,7 @@ class Pop:
             pop_key=popping.pop_key,
             ttl_factor=ttl_factor(min((speed for model, speed in speeds.items() if model in models), default=None)),
             ttl_floor=self._runtime.settings.generation_ttl_floor_seconds,
+            life=self._runtime.settings.request_ttl_seconds,
         )
 
     def _leased(self, transaction: Transaction, popping: _Popping, rows: Sequence[Row[Any]]) -> Job:

@@ -158,7 +158,7 @@ class SubmitRequest:
         requirements = _sized(chat, asked, context_tokens)
         pool = self._pool_with_somebody(transaction, requirements)
         warnings: tuple[str, ...] = ()
-        largest = largest_max_length(pool.declarations, requirements)
+        largest = largest_max_length((each.declaration for each in pool.serving(requirements)), requirements)
         if largest is not None and largest < asked:
             requirements = _sized(chat, largest, context_tokens)
             if chat.max_tokens is not None:

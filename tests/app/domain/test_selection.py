@@ -13,14 +13,15 @@ from app.domain.selection import Candidate, availability, eligible, obstacle, th
 def candidate(
     name: str = "w", *, speeds: dict[str, float] | None = None, trusted: bool = False, **more: Any
 ) -> Candidate:
-    declared = {"chat_jobs": True, "model_id": "m-8b", "chat_limits": {}, "max_length": 512, "max_context_length": 4096}
+    declared: dict[str, Any] = {"chat_jobs": True, "model_id": "m-8b", "chat_limits": {}, "max_context_length": 4096}
     return Candidate(
         id=name, declaration=Declaration(name=name, **declared | more), trusted=trusted, speeds=speeds or {}
     )
 
 
 def wanted(**more: Any) -> Requirements:
-    return Requirements(**{"is_chat": True, "models": ("m-8b",), "max_length": 64, "max_context_length": 512} | more)
+    asked: dict[str, Any] = {"is_chat": True, "models": ("m-8b",), "max_length": 64, "max_context_length": 512}
+    return Requirements(**asked | more)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,13 @@ def test_three_wanted_generations_are_exactly_three(world: World, amount: int) -
     assert (found["done"], [one["text"] for one in found["generations"]]) == (True, ["text 0", "text 1", "text 2"])
 
 
+def test_a_text_request_lives_on_from_its_last_progress(world: World) -> None:
+    ask(world)
+    world.execute("UPDATE horde_requests SET expires_at = now() + interval '1 minute'")
+    pop(world)
+    assert world.execute("SELECT expires_at > now() + interval '10 minutes' FROM horde_requests") == [(True,)]
+
+
 def test_the_tax_is_paid_once_a_request(world: World) -> None:
     ask(world, n=2)
     for _ in range(2):

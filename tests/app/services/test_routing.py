@@ -88,7 +88,7 @@ def test_the_owners_requests_go_first(world: World) -> None:
     assert world.execute("SELECT request_id FROM generations WHERE id = :id", id=world.pop().id) == [(own,)]
 
 
-def test_priority_usernames_go_before_all_but_the_owner(world: World) -> None:
+def test_requests_of_priority_usernames_go_first(world: World) -> None:
     world.ask()
     with world.runtime.database.transaction() as transaction:
         friend = accounts.create_user(transaction, "friend")

@@ -12,6 +12,8 @@ from app.domain.contract.fields import (
     as_whole_object,
     refuse_unknown_keys,
 )
+from app.domain.contract.schema_shape import Subject
+from app.domain.contract.strict_schema import check_strict_schema
 
 FORMATS = ("json_object", "json_schema", "text")
 MAX_SCHEMA_NAME = 64
@@ -74,12 +76,7 @@ def _parse_json_schema(value: object) -> JsonObject:
 def _check_strict_schema(name: str, schema: object) -> None:
     if not isinstance(schema, dict):
         raise refusals.missing(f"{_SCHEMA_PATH}.schema")
-    if schema.get("type") != "object":
-        raise refusals.refusal(
-            f"Invalid schema for response_format '{name}': schema must be a JSON Schema of 'type: \"object\"', "
-            f"got 'type: \"{refusals.shortened(str(schema.get('type')))}\"'.",
-            _PATH,
-        )
+    check_strict_schema(Subject("response_format", name, _PATH), schema)
 
 
 def _texts(message: JsonObject) -> list[str]:

@@ -38,7 +38,6 @@ def test_every_problem_is_listed_at_once_by_name(monkeypatch: pytest.MonkeyPatch
     ("name", "value"),
     [
         ("DATABASE_URL", "mysql://db"),
-        ("S3_ENDPOINT_URL", "s3://bucket"),
         ("PORT", "0"),
         ("PORT", "65536"),
         ("VERDICT_WAIT_SECONDS", "-1"),

@@ -144,6 +144,13 @@ class UserNotFound(HordeError):
     rc = "UserNotFound"
 
 
+class FilterNotFound(HordeError):
+    """No moderation filter has this id."""
+
+    status = 404
+    rc = "FilterNotFound"
+
+
 class NotFound(HordeError):
     """No such route."""
 
@@ -184,6 +191,13 @@ class KudosCapExceeded(HordeError):
 
     status = 400
     rc = "KudosCapExceeded"
+
+
+class CorruptPrompt(HordeError):
+    """A filter of the operator's refuses the text (native API N6)."""
+
+    status = 400
+    rc = "CorruptPrompt"
 
 
 class NoEligibleWorker(HordeError):

@@ -35,6 +35,11 @@ def billions(model: str, overrides: Mapping[str, float] | None = None) -> float:
     return known if known is not None else _size_in_name(name)
 
 
+def is_in_table(model: str) -> bool:
+    """Whether the bundled table knows the model."""
+    return _base_name(model) in _table()
+
+
 def _base_name(model: str) -> str:
     """The name in small letters without backend, organisation, owner and quantisation."""
     name = model.lower().partition("::")[0]

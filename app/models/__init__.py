@@ -2,7 +2,9 @@
 
 from app.models.account import ApiKey, Balance, User
 from app.models.base import Base
+from app.models.filter import Filter
 from app.models.generation import Generation, Reply
+from app.models.known_model import KnownModel
 from app.models.ledger import LedgerEntry
 from app.models.operation_key import OperationKey
 from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
@@ -12,8 +14,10 @@ __all__ = [
     "ApiKey",
     "Balance",
     "Base",
+    "Filter",
     "Generation",
     "HordeRequest",
+    "KnownModel",
     "LedgerEntry",
     "OperationKey",
     "QueueEntry",

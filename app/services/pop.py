@@ -100,7 +100,13 @@ class Pop:
         worker_id = seen.worker_id or uuid4()
         transaction.execute(
             _CHECK_IN,
-            {"id": worker_id, "user_id": seen.user_id, "name": declaration.name, "declaration": Jsonb(stored)},
+            {
+                "id": worker_id,
+                "user_id": seen.user_id,
+                "name": declaration.name,
+                "declaration": Jsonb(stored),
+                "model_id": declaration.model_id if declaration.chat_jobs else None,
+            },
         )
         return UUID(str(worker_id))
 
@@ -191,6 +197,11 @@ _IDENTIFY = text(
 
 _CHECK_IN = text(
     """
+    WITH known AS (
+        INSERT INTO known_models (name)
+        SELECT CAST(:model_id AS text) WHERE CAST(:model_id AS text) IS NOT NULL
+        ON CONFLICT DO NOTHING
+    )
     INSERT INTO workers (id, user_id, name, declaration, last_seen_at)
     VALUES (:id, :user_id, :name, :declaration, now())
     ON CONFLICT (id) DO UPDATE SET declaration = excluded.declaration, last_seen_at = now()

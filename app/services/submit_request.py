@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import select, text
 
 from app.adapters.database import Transaction
-from app.domain.capabilities import Requirements, largest_max_length, requirements_of
+from app.domain.capabilities import Requirements
 from app.domain.contract import ChatRequest
 from app.domain.errors import (
     BadRequest,
@@ -21,15 +21,17 @@ from app.domain.errors import (
     ServiceUnavailable,
 )
 from app.domain.fingerprint import fingerprint
-from app.domain.flattening import estimate_tokens, flatten
 from app.domain.lifetimes import job_ttl_seconds, request_ttl_seconds
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, quote
 from app.domain.redis_keys import QueueSignal
 from app.domain.request_status import RequestFacts, status_object
+from app.domain.sizing import fitted_to, sized
 from app.domain.states import RequestState
 from app.models import OperationKey
 from app.services.accounts import Caller, authenticate
+from app.services.filters import Filters
+from app.services.known_models import require_known
 from app.services.online import OnlinePool, OnlineWorkers
 from app.services.request_status import find_status
 from app.services.requirement_classes import RequirementClasses
@@ -77,6 +79,7 @@ class Plan:
     requirements: Requirements
     context_tokens: int
     prompt: str
+    submitted_prompt: str
     quote: int
     warnings: tuple[str, ...]
 
@@ -88,6 +91,7 @@ class SubmitRequest:
         self._runtime = runtime
         self._online = online
         self._classes = classes
+        self._filters = Filters()
 
     def quote(self, submission: Submission) -> float:
         """Return what the request would cost at most, in kudos, and store nothing."""
@@ -99,8 +103,8 @@ class SubmitRequest:
         """Store the request and let a worker have it.
 
         With an operation key, the same key and body again answer the first request.
-        Raises InvalidApiKey, OperationKeyMismatch, NoEligibleWorker or KudosCapExceeded,
-        with nothing stored.
+        Raises InvalidApiKey, OperationKeyMismatch, CorruptPrompt, NoEligibleWorker,
+        ContractRefusal for an unknown model in a list, or KudosCapExceeded, with nothing stored.
         """
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, submission.api_key)
@@ -154,19 +158,13 @@ class SubmitRequest:
         return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
 
     def _plan(self, transaction: Transaction, chat: ChatRequest) -> Plan:
-        prompt = flatten(chat.messages, chat.tools)
-        context_tokens = estimate_tokens(prompt)
-        asked = chat.max_tokens or self._runtime.settings.default_max_tokens
-        requirements = _sized(chat, asked, context_tokens)
-        pool = self._pool_with_somebody(transaction, requirements)
-        warnings: tuple[str, ...] = ()
-        largest = largest_max_length(pool.declarations, requirements)
-        if largest is not None and largest < asked:
-            requirements = _sized(chat, largest, context_tokens)
-            if chat.max_tokens is not None:
-                warnings = (
-                    f"max_tokens was lowered from {asked} to {largest}, the largest that an online worker serves.",
-                )
+        screened = self._filters.moderation(transaction).screened(chat)
+        asked = sized(screened, chat.max_tokens or self._runtime.settings.default_max_tokens)
+        pool = self._pool_with_somebody(transaction, asked.requirements)
+        if len(chat.models) > 1:
+            require_known(transaction, chat.models, pool)
+        fitting = fitted_to(pool.declarations, asked)
+        requirements = fitting.requirements
         price = max(
             quote(requirements.max_length, requirements.max_context_length, billions(model)) for model in chat.models
         )
@@ -179,12 +177,13 @@ class SubmitRequest:
                 metadata={"quote": kudos(price), "max_kudos": cap},
             )
         return Plan(
-            chat=chat,
+            chat=fitting.chat,
             requirements=requirements,
-            context_tokens=context_tokens,
-            prompt=prompt,
+            context_tokens=fitting.context_tokens,
+            prompt=fitting.prompt,
+            submitted_prompt=asked.prompt,
             quote=price,
-            warnings=warnings,
+            warnings=fitting.warnings,
         )
 
     def _pool_with_somebody(self, transaction: Transaction, requirements: Requirements) -> OnlinePool:
@@ -251,6 +250,7 @@ class SubmitRequest:
                 ),
                 "contract": Jsonb(plan.chat.stored()),
                 "prompt": plan.prompt,
+                "submitted_prompt": plan.submitted_prompt,
             },
         ).one_or_none()
         if row is None:
@@ -284,7 +284,7 @@ _STORE = text(
         RETURNING id, class_id, sort_key, max_length, max_context_length
     ), bodies AS (
         INSERT INTO request_bodies (request_id, contract, prompt, submitted_prompt)
-        SELECT id, :contract, :prompt, :prompt FROM made
+        SELECT id, :contract, :prompt, :submitted_prompt FROM made
     )
     INSERT INTO queue_entries (request_id, class_id, sort_key, max_length, max_context_length,
         images, tools, tools_temperature)
@@ -292,11 +292,6 @@ _STORE = text(
     RETURNING request_id
     """
 )
-
-
-def _sized(chat: ChatRequest, max_length: int, context_tokens: int) -> Requirements:
-    context = chat.horde.max_context_length or context_tokens + max_length
-    return requirements_of(chat, max_length=max_length, max_context_length=context)
 
 
 def _scope(caller: Caller, address: str) -> str:

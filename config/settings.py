@@ -101,6 +101,12 @@ class FrontSettings(BaseSettings):
     sweep_seconds: float = Field(default=5.0, gt=0, description="Period of the rescue sweep.")
     rescue_after_seconds: float = Field(default=5.0, gt=0, description="Age at which a waiting row is re-dispatched.")
     rescue_attempts: int = Field(default=10, ge=1, description="Attempts after which a stuck row becomes terminal.")
+    schema_limit_seconds: int = Field(
+        default=5, ge=1, le=20, description="Time that a reply gets to be judged by its client's schema."
+    )
+    schema_attempts: int = Field(
+        default=3, ge=1, description="Judgements begun and not ended after which a schema faults its request."
+    )
     settlement_batch: int = Field(default=500, ge=1, le=5000, description="Generations settled in one transaction.")
     body_retention_seconds: int = Field(default=1200, ge=0, description="Bodies are erased this long after the end.")
 

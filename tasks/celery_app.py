@@ -11,7 +11,7 @@ from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
 
-celery = Celery("horde", include=["tasks.verdict", "tasks.settlement", "tasks.upkeep"])
+celery = Celery("horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep"])
 celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 

@@ -18,6 +18,7 @@ class TaskName(StrEnum):
 
     VERIFY_GENERATION = "verdict.verify_generation"
     PUBLISH_ENDED = "verdict.publish_ended"
+    VERIFY_BY_SCHEMA = "schema.verify_generation"
     SETTLE_BATCH = "settlement.settle_batch"
     FOLD_BALANCES = "settlement.fold_balances"
     SWEEP = "upkeep.sweep"

@@ -41,6 +41,11 @@ ALWAYS = {
             OR count(*) FILTER (WHERE e.kind = 'reward' AND e.amount = g.reward) <> 1
             OR count(*) FILTER (WHERE e.kind = 'fee' AND e.amount = g.charge - g.reward) <> 1
             OR count(e.id) <> 3""",
+    "a generation that was faulted and paid was paid by the horde and charged to nobody": """
+        SELECT g.id::text FROM generations g
+        LEFT JOIN ledger_entries e ON e.business_key = 'compensation:' || g.id AND e.kind = 'grant'
+        WHERE g.state = 'faulted' AND g.reward IS NOT NULL
+          AND (g.charge <> 0 OR COALESCE(e.amount, 0) <> g.reward)""",
     "only a settled generation is in the ledger": """
         SELECT g.id::text FROM generations g
         JOIN ledger_entries e ON e.business_key = 'generation:' || g.id

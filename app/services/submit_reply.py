@@ -16,6 +16,7 @@ from app.domain.errors import AbortedGen, ChatReplyRefused, InvalidJobId, WrongC
 from app.domain.pricing import kudos
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
+from app.domain.verdict_route import verification_task
 from app.domain.verification import Reply
 from app.services.accounts import digest, refused_key
 from app.services.faults import OTHER_FAULT, WORKER_FAULTS, Failure, fail_generation
@@ -115,13 +116,14 @@ class SubmitReply:
         if stored is None:
             return False
         generation_id = str(row.id)
+        task = verification_task(row.features, context_tokens=row.context_tokens, reply_characters=reply.characters)
         transaction.after_commit(lambda: reach(FaultPoint.REPLY_STORED))
-        transaction.after_commit(lambda: self._dispatch(generation_id))
+        transaction.after_commit(lambda: self._dispatch(task, generation_id))
         log.info("reply.stored", generation_id=generation_id, request_id=str(row.request_id))
         return True
 
-    def _dispatch(self, generation_id: str) -> None:
-        self._runtime.sender.send(TaskName.VERIFY_GENERATION, generation_id)
+    def _dispatch(self, task: TaskName, generation_id: str) -> None:
+        self._runtime.sender.send(task, generation_id)
         reach(FaultPoint.VERDICT_DISPATCHED)
 
 
@@ -143,6 +145,9 @@ def _known_outcome(row: Row[Any]) -> Receipt | None:
         return Receipt(kudos(row.reward))
     if state is GenerationState.REFUSED:
         raise ChatReplyRefused(row.refusal or "The reply was refused.")
+    if state is GenerationState.FAULTED and row.reward is not None:
+        # Not this worker's fault, so it was paid all the same (details D13).
+        return Receipt(kudos(row.reward))
     if state in {GenerationState.FAULTED, GenerationState.CANCELLED}:
         raise _aborted()
     if state is GenerationState.SUBMITTED:
@@ -169,7 +174,7 @@ def _aborted() -> AbortedGen:
 _LOAD = text(
     """
     SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal,
-           w.user_id AS owner_id, r.state AS request_state
+           w.user_id AS owner_id, r.state AS request_state, r.context_tokens, r.requirements -> 'features' AS features
     FROM api_keys k
     LEFT JOIN (generations g
         JOIN workers w ON w.id = g.worker_id

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.domain.contract import ChatRequest
 from app.domain.errors import CorruptPrompt
 from app.domain.flattening import flatten
 from app.domain.moderation import Filter, FilterKind, Moderation
@@ -40,6 +41,11 @@ PLACES = [
 ]
 
 
+def stored(request: ChatRequest) -> Any:
+    """The request as JSON."""
+    return request.stored()
+
+
 @pytest.mark.parametrize("members", PLACES, ids=str)
 def test_a_block_filter_refuses_text_wherever_it_stands(chat: Any, members: dict[str, Any]) -> None:
     with pytest.raises(CorruptPrompt, match="filter 1") as refused:
@@ -57,17 +63,17 @@ def test_what_no_filter_matches_passes_unchanged(chat: Any) -> None:
 def test_a_replacement_rewrites_messages_so_that_the_prompt_made_of_them_says_the_same(chat: Any) -> None:
     parts = [{"type": "text", "text": "so Rude"}, {"type": "image_url", "image_url": {"url": "https://host/rude.png"}}]
     messages = [{"role": "system", "content": "rude"}, {"role": "user", "content": parts}]
-    screened = Moderation([REPLACE]).screened(chat(messages=messages))
-    assert flatten(screened.messages) == "system: kind\nuser: so kind"
-    assert screened.messages[1]["content"][1] == parts[1]
+    screened = stored(Moderation([REPLACE]).screened(chat(messages=messages)))
+    assert flatten(screened["messages"]) == "system: kind\nuser: so kind"
+    assert screened["messages"][1]["content"][1] == parts[1]
 
 
 def test_a_replacement_keeps_calls_callable(chat: Any) -> None:
-    screened = Moderation([REPLACE]).screened(chat(messages=CALLED, tools=[TOOL]))
-    assert screened.messages[1]["tool_calls"] == [
+    screened = stored(Moderation([REPLACE]).screened(chat(messages=CALLED, tools=[TOOL])))
+    assert screened["messages"][1]["tool_calls"] == [
         CALL | {"function": {"name": "rude", "arguments": '{"rude":"so kind"}'}}
     ]
-    function = screened.tools[0]["function"]
+    function = screened["tools"][0]["function"]
     assert (function["name"], function["description"]) == ("rude", "A kind tool.")
     assert function["parameters"]["properties"] == {"rude": {"type": "string", "description": "kind?"}}
 
@@ -78,7 +84,7 @@ def test_arguments_that_are_no_json_are_rewritten_as_text_and_untouched_ones_sta
 ) -> None:
     call = CALL | {"function": {"name": "f", "arguments": arguments}}
     request = chat(messages=[ASKED, {"role": "assistant", "tool_calls": [call]}, CALLED[2]])
-    kept = Moderation([REPLACE]).screened(request).messages[1]["tool_calls"][0]
+    kept = stored(Moderation([REPLACE]).screened(request))["messages"][1]["tool_calls"][0]
     assert kept["function"]["arguments"] == rewritten
 
 

@@ -296,7 +296,7 @@ def limits_gap(gap: Mapping[str, object]) -> Problem:
         # Agents look for this phrase to shorten the conversation on their own.
         message = (
             f"This model's maximum context length is {largest} tokens. However, the request needs {asked} tokens. "
-            "Shorten the messages or lower max_tokens."
+            "Shorten the messages, lower max_tokens, or set horde.context_fit to 'truncate_oldest' to drop the oldest."
         )
     else:
         message = f"No online worker of this model takes {limit} {asked}; the largest declared is {largest}."

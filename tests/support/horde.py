@@ -43,6 +43,7 @@ FAST = {
     "NATIVE_THREADS": "16",
     "DRAIN_SECONDS": "5",
     "GENERATION_TTL_FLOOR_SECONDS": "6",
+    "SCHEMA_LIMIT_SECONDS": "1",
 }
 
 
@@ -222,7 +223,7 @@ class HordeProcesses:
                 "WORKER_NAME": "flows",
                 "WORKER_THREADS": "8",
                 "CHAT_FEATURES": "tools,tool_choice_enforced,tool_choice_auto_faithful,json_object,reasoning,"
-                "json_object_enforced",
+                "json_object_enforced,json_schema,json_schema_enforced",
             }
         metrics_port = getattr(self.ports, name, None) if name in {"verdict", "tasks", "beat"} else None
         return (

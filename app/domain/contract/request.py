@@ -100,9 +100,9 @@ def parse_chat_request(body: Mapping[str, object], face: Face) -> ChatRequest:
         raise refusals.missing("messages")
     _refuse_unknown_keys(given, face)
     read: dict[str, Any] = {}
-    for key, reader in READERS.items():
+    for key, member in READERS.items():
         if key in given:
-            read[key] = reader(given[key], read)
+            read[key] = member.read(given[key], read)
     request = _assembled(models, read)
     if request.horde.openai_guards and request.response_format == {"type": "json_object"}:
         require_the_word_json(request.messages)

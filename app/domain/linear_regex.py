@@ -12,7 +12,12 @@ import re2
 MAX_PATTERN = 2000
 """Longest pattern in characters."""
 
-_MAX_COMPILED_BYTES = 4 * 2**20
+STRANGERS_BYTES = 256 * 2**10
+"""What a stranger's pattern may compile to: some milliseconds of work."""
+
+OPERATORS_BYTES = 8 * 2**20
+"""What an operator's pattern may compile to."""
+
 _REMEMBERED = 512
 _UNICODE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-fA-F]{4})")
 
@@ -24,13 +29,13 @@ class UnusablePattern(ValueError):
 class LinearRegex:
     """One compiled pattern."""
 
-    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool = False, most_bytes: int = STRANGERS_BYTES) -> None:
         if len(pattern) > MAX_PATTERN:
             raise UnusablePattern(f"it is longer than {MAX_PATTERN} characters")
         options = re2.Options()
         options.log_errors = False
         options.case_sensitive = not ignore_case
-        options.max_mem = _MAX_COMPILED_BYTES
+        options.max_mem = most_bytes
         try:
             self._compiled = re2.compile(_UNICODE_ESCAPE.sub(r"\1\\x{\2}", pattern), options)
         except (re2.error, UnicodeEncodeError) as error:
@@ -46,12 +51,12 @@ class LinearRegex:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def compiled(pattern: str, *, ignore_case: bool = False) -> LinearRegex:
+def compiled(pattern: str, *, ignore_case: bool = False, most_bytes: int = STRANGERS_BYTES) -> LinearRegex:
     """The pattern, compiled once.
 
     Raises UnusablePattern.
     """
-    return LinearRegex(pattern, ignore_case=ignore_case)
+    return LinearRegex(pattern, ignore_case=ignore_case, most_bytes=most_bytes)
 
 
 def _reason(error: Exception) -> str:

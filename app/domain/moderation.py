@@ -16,7 +16,7 @@ from app.domain.contract import ChatRequest
 from app.domain.contract.fields import JsonObject
 from app.domain.errors import CorruptPrompt
 from app.domain.flattening import flatten
-from app.domain.linear_regex import LinearRegex, compiled
+from app.domain.linear_regex import OPERATORS_BYTES, LinearRegex, compiled
 
 _PROSE = frozenset({"description", "title"})
 """Members of a tool definition that people wrote; the others are names that the client matches on."""
@@ -40,8 +40,11 @@ class Filter:
 
     @property
     def regex(self) -> LinearRegex:
-        """The pattern, compiled once a process."""
-        return compiled(self.pattern, ignore_case=True)
+        """The pattern, compiled once a process.
+
+        Raises UnusablePattern.
+        """
+        return compiled(self.pattern, ignore_case=True, most_bytes=OPERATORS_BYTES)
 
 
 class Moderation:
@@ -55,17 +58,6 @@ class Moderation:
     def matching(self, text: str) -> list[Filter]:
         """Every filter that matches a text."""
         return [each for each in (*self._blocks, *self._replacements) if each.regex.found_in(text)]
-
-    def screened_text(self, text: str) -> str:
-        """A prompt as it may go on.
-
-        Raises CorruptPrompt when a filter blocks it, or replacements leave nothing of it.
-        """
-        self._refuse_blocked(text)
-        rewritten = self._rewritten(text)
-        if text.strip() and not rewritten.strip():
-            raise _nothing_left()
-        return rewritten
 
     def screened(self, chat: ChatRequest) -> ChatRequest:
         """A chat request as it may go on.

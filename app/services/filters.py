@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert, select
 
 from app.adapters.database import Transaction
 from app.domain.errors import BadRequest, FilterNotFound
-from app.domain.linear_regex import UnusablePattern, compiled
+from app.domain.linear_regex import UnusablePattern
 from app.domain.moderation import Filter, FilterKind, Moderation
 from app.models import Filter as FilterRow
 
@@ -100,7 +100,7 @@ def remove_filter(transaction: Transaction, filter_id: int) -> None:
 
 def _check_pattern(pattern: str) -> None:
     try:
-        matches_silence = compiled(pattern, ignore_case=True).found_in("")
+        matches_silence = Filter(0, FilterKind.BLOCK, pattern).regex.found_in("")
     except UnusablePattern as error:
         raise BadRequest(
             f"pattern: {error}. Use RE2 syntax, which has no look-around and no back-references.", param="pattern"

@@ -19,16 +19,19 @@ KEPT = ROOT / ".clients"
 INSTALL_SECONDS = 900
 
 
-@pytest.fixture(scope="session")
-def client_python() -> Path:
-    """A Python that has the client libraries at their pinned versions."""
-    requirements = HERE / "requirements.txt"
+def python_for(program: Path) -> Path:
+    """A Python that has a program's libraries at their pinned versions.
+
+    Most programs share one; a library that does not go with the others has pins of its own.
+    """
+    own = program.with_name(f"{program.stem}-requirements.txt")
+    requirements = own if own.exists() else program.with_name("requirements.txt")
 
     def install(folder: Path) -> None:
         run(sys.executable, "-m", "venv", "--clear", folder)
-        run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--requirement", requirements)
+        run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", requirements)
 
-    return made("python", requirements, install) / "bin/python"
+    return made(requirements.stem, requirements, install) / "bin/python"
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The client libraries as developers install them, against a running horde: tool loop and structured output each.
 
-Their versions are pinned in requirements.txt and node/package-lock.json beside this file.
+Their versions are pinned in programs/*requirements.txt and node/package-lock.json beside this file.
 """
 
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.conftest import python_for
 from tests.support.horde import KEYS, MODEL, HordeProcesses
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -43,11 +44,9 @@ HAS_NO_LOOP = {"instructor_sdk"}
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda path: path.stem)
-def test_a_python_client_ends_its_tool_loop_and_gets_its_structure(
-    horde: HordeProcesses, client_python: Path, program: Path
-) -> None:
+def test_a_python_client_ends_its_tool_loop_and_gets_its_structure(horde: HordeProcesses, program: Path) -> None:
     expected = STRUCTURED if program.stem in HAS_NO_LOOP else EXPECTED
-    assert answer_of(horde, client_python, program) == expected
+    assert answer_of(horde, python_for(program), program) == expected
 
 
 @pytest.mark.parametrize("program", sorted((PROGRAMS.parent / "node").glob("*.mjs")), ids=lambda path: path.stem)

@@ -35,12 +35,13 @@ _SINGLE_SCHEMAS = (
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose schema is judged, so that a refusal can name it."""
+    """Whose schema is judged, so that a refusal can name it, and whether replies are held against it."""
 
     kind: str
     name: str
     param: str
     code: str | None = None
+    judges_replies: bool = False
 
     def refused(self, reason: str) -> ContractRefusal:
         """The refusal of the schema as a whole."""

@@ -25,6 +25,9 @@ MAX_ENUM_VALUES = 1_000
 MAX_NAME_CHARACTERS = 120_000
 """Characters of all names, enum and const strings together."""
 
+MAX_PATTERNS = 100
+"""Patterns of a schema that replies are held against: each is compiled at submit."""
+
 LONG_ENUM = 250
 MAX_LONG_ENUM_CHARACTERS = 15_000
 """Characters of one enum that has more than LONG_ENUM values."""
@@ -76,6 +79,7 @@ class _Walk:
     levels: int = 0
     properties: int = 0
     enum_values: int = 0
+    patterns: int = 0
     name_characters: int = 0
     met: dict[int, tuple[Context, Schema]] = field(default_factory=dict)
 
@@ -156,7 +160,10 @@ class _Walk:
             raise self.subject.refused_at(context, "'$schema' names an unknown dialect.")
         if "format" in schema and schema["format"] not in FORMATS:
             raise self.subject.refused_at(context, f"'{schema['format'][:100]}' is not a valid format.")
-        if "pattern" in schema:
+        if "pattern" in schema and self.subject.judges_replies:
+            self.patterns += 1
+            if self.patterns > MAX_PATTERNS:
+                raise self.subject.refused(f"more than {MAX_PATTERNS} patterns.")
             try:
                 compiled(schema["pattern"])
             except UnusablePattern as error:

@@ -91,16 +91,6 @@ def test_arguments_that_are_no_json_are_rewritten_as_text_and_untouched_ones_sta
 def test_replacements_that_leave_nothing_refuse(chat: Any) -> None:
     with pytest.raises(CorruptPrompt, match="nothing"):
         Moderation([ERASE]).screened(chat())
-    with pytest.raises(CorruptPrompt, match="nothing"):
-        Moderation([ERASE]).screened_text("hi there")
-    assert Moderation([ERASE]).screened_text(" ") == " "
-
-
-def test_a_prompt_is_screened_like_a_conversation() -> None:
-    moderation = Moderation([BLOCK, REPLACE])
-    assert moderation.screened_text("a rude text") == "a kind text"
-    with pytest.raises(CorruptPrompt):
-        moderation.screened_text("a forbidden text")
 
 
 def test_the_filters_that_match_are_told() -> None:

@@ -117,7 +117,7 @@ def test_a_strict_response_format_outside_the_subset_is_refused(refused: Refused
     assert refused(**as_format(schema)) == (expected, "response_format", "invalid_request")
 
 
-SAID_DIFFERENTLY = ("()", "'properties' must", "is not of type", "the schema must be an object")
+SAID_DIFFERENTLY = ("regular expression", "()", "'properties' must", "is not of type", "the schema must be an object")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +194,20 @@ def test_what_is_not_strict_is_passed_on_unjudged(parsed: Parsed) -> None:
     assert kept["json_schema"] == {"name": "n", "strict": False, "schema": schema}
 
 
+def test_a_pattern_in_a_function_is_the_workers_to_read(parsed: Parsed) -> None:
+    schema = an_object(x={"type": "string", "pattern": "(?=a)b"})
+    tools = parsed(**as_tool(schema)).tools
+    assert tools is not None
+    assert tools[0]["function"] == {"name": "n", "strict": True, "parameters": schema}
+
+
+def test_hostile_patterns_are_refused_in_bounded_time(refused: Refused) -> None:
+    heavy = an_object(**{f"p{n}": {"type": "string", "pattern": r"[\pL\pN]{9}" + str(n)} for n in range(5000)})
+    started = time.monotonic()
+    refused(**as_format(heavy))
+    assert time.monotonic() - started < SECONDS
+
+
 def nested(levels: int) -> Json:
     schema: Json = {"type": "string"}
     for _ in range(levels):
@@ -240,6 +254,11 @@ LIMITS = [
         an_object(x={"type": "null", "description": "d" * 261_900}),
         an_object(x={"type": "null", "description": "d" * 262_144}),
         "the schema is larger than 262144 bytes.",
+    ),
+    (
+        an_object(**{f"p{n}": {"type": "string", "pattern": f"a{n}"} for n in range(100)}),
+        an_object(**{f"p{n}": {"type": "string", "pattern": f"a{n}"} for n in range(101)}),
+        "more than 100 patterns.",
     ),
     (alternatives(8), alternatives(30), "references and alternatives expand beyond 2000 schemas."),
     (chain(60), chain(2000), "more than 64 references in a row."),

@@ -8,7 +8,7 @@ from app.models.account import AccountKind
 from app.services import accounts
 from app.services.kudos import balance
 from cli.context import open_transaction
-from cli.output import json_option, show, show_all
+from cli.output import ROW_ID, json_option, show, show_all
 
 KINDS = [kind.value for kind in (AccountKind.USER, AccountKind.ADMIN, AccountKind.SERVICE)]
 
@@ -40,7 +40,7 @@ def create_user(username: str, kind: str, passkey: str | None, as_json: bool) ->
 
 
 @user.command("show")
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @json_option
 def show_user(user_id: int, as_json: bool) -> None:
     """Show an account, its balance and its keys (their names, never the keys)."""
@@ -72,7 +72,7 @@ def key() -> None:
 
 
 @key.command("create")
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @click.option("--name", default="key", show_default=True, help="What the key is for.")
 @json_option
 def create_key(user_id: int, name: str, as_json: bool) -> None:
@@ -84,7 +84,7 @@ def create_key(user_id: int, name: str, as_json: bool) -> None:
 
 
 @key.command("revoke")
-@click.argument("key_id", type=int)
+@click.argument("key_id", type=ROW_ID)
 def revoke_key(key_id: int) -> None:
     """Make a key useless from now on."""
     with open_transaction() as transaction:

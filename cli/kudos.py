@@ -10,7 +10,7 @@ from app.services import accounts
 from app.services import kudos as ledger
 from app.services.invariants import check
 from cli.context import open_transaction
-from cli.output import json_option, show, show_all
+from cli.output import ROW_ID, json_option, show, show_all
 
 MILLI = 1000
 
@@ -21,7 +21,7 @@ def kudos() -> None:
 
 
 @kudos.command()
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @click.argument("amount")
 @json_option
 def grant(user_id: int, amount: str, as_json: bool) -> None:
@@ -54,6 +54,8 @@ def _millikudos(amount: str) -> int:
         value = Decimal(amount) * MILLI
     except InvalidOperation:
         raise BadRequest("amount: must be a number.", param="amount") from None
-    if not value.is_finite() or value != value.to_integral_value():
+    if not value.is_finite():
+        raise BadRequest("amount: must be a number.", param="amount")
+    if value != value.to_integral_value():
         raise BadRequest("amount: must have at most three decimals.", param="amount")
     return int(value)

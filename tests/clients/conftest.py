@@ -1,4 +1,4 @@
-"""The clients' own environments, made once in the checkout and kept, and the horde of the flows."""
+"""The clients' own environments, made once in the checkout and kept."""
 
 import hashlib
 import shutil
@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.conftest import horde, running_horde
 from tests.support.horde import ROOT
-
-__all__ = ["horde", "running_horde"]
 
 HERE = Path(__file__).parent
 KEPT = ROOT / ".clients"

@@ -186,6 +186,160 @@ class KudosCapExceeded(HordeError):
     rc = "KudosCapExceeded"
 
 
+class DeletedUser(HordeError):
+    """The account was deleted."""
+
+    status = 403
+    rc = "DeletedUser"
+
+
+class TooManyPrompts(HordeError):
+    """The account has as many requests waiting as it may have (wire reference 4.8)."""
+
+    status = 429
+    rc = "TooManyPrompts"
+
+
+class KudosUpfront(HordeError):
+    """The request needs kudos held that the account does not have (wire reference 4.8)."""
+
+    status = 403
+    rc = "KudosUpfront"
+
+
+class SharedKeyEmpty(HordeError):
+    """Everything that this key may spend is spent."""
+
+    status = 403
+    rc = "SharedKeyEmpty"
+
+
+class SharedKeyExpired(HordeError):
+    """The shared key was good until a time that is over."""
+
+    status = 403
+    rc = "SharedKeyExpired"
+
+
+class SharedKeyInsufficientKudos(HordeError):
+    """What is left on this key does not cover what the request may cost."""
+
+    status = 403
+    rc = "SharedKeyInsufficientKudos"
+
+
+class NotOwner(HordeError):
+    """What was named belongs to another account."""
+
+    status = 403
+    rc = "NotOwner"
+
+
+class AnonymousOwnsNoKeys(HordeError):
+    """The anonymous account cannot have keys of its own."""
+
+    status = 403
+    rc = "AnonForbiddenUserMod"
+
+
+class NoSharedKeyModSelected(HordeError):
+    """The body changes nothing about the shared key."""
+
+    status = 400
+    rc = "NoSharedKeyModSelected"
+
+
+class TransferRefused(HordeError):
+    """Kudos that cannot be given; each reason is a class of its own (wire reference 1.7)."""
+
+    status = 400
+    rc = "KudosTransferRefused"
+
+
+class InvalidKudosTransferAmount(TransferRefused):
+    """The amount is no number of kudos that can be given."""
+
+    rc = "InvalidKudosTransferAmount"
+
+
+class NegativeKudosTransfer(TransferRefused):
+    """The amount is below zero."""
+
+    rc = "NegativeKudosTransfer"
+
+
+class KudosTransferNotEnough(TransferRefused):
+    """The account has less than the amount above its floor (details D19)."""
+
+    rc = "KudosTransferNotEnough"
+
+
+class InvalidTargetUsername(TransferRefused):
+    """No account has this name and number."""
+
+    rc = "InvalidTargetUsername"
+
+
+class KudosTransferToAnon(TransferRefused):
+    """The anonymous account takes no kudos."""
+
+    rc = "KudosTransferToAnon"
+
+
+class KudosTransferFromAnon(TransferRefused):
+    """The anonymous account gives no kudos."""
+
+    rc = "KudosTransferFromAnon"
+
+
+class KudosTransferToSelf(TransferRefused):
+    """An account cannot give kudos to itself."""
+
+    rc = "KudosTransferToSelf"
+
+
+class SourceAccountFlagged(TransferRefused):
+    """The giving account is flagged."""
+
+    rc = "SourceAccountFlagged"
+
+
+class TargetAccountFlagged(TransferRefused):
+    """The receiving account is flagged."""
+
+    rc = "TargetAccountFlagged"
+
+
+class EducationCannotSendKudos(TransferRefused):
+    """An account of a school or university gives no kudos."""
+
+    rc = "EducationCannotSendKudos"
+
+
+class TransferDeletedUser(TransferRefused):
+    """The giving or the receiving account was deleted."""
+
+    rc = "DeletedUser"
+
+
+class TransferSharedKeyExpired(TransferRefused):
+    """The shared key that should get the kudos has expired."""
+
+    rc = "SharedKeyExpired"
+
+
+class TooFastKudosTransfers(TransferRefused):
+    """The receiving account gave kudos to the giving one just now."""
+
+    rc = "TooFastKudosTransfers"
+
+
+class IdempotencyKeyConflict(TransferRefused):
+    """The idempotency key was used before for another transfer."""
+
+    rc = "IdempotencyKeyConflict"
+
+
 class NoEligibleWorker(HordeError):
     """No online chat worker serves any listed model (details D1)."""
 

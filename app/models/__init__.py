@@ -1,9 +1,9 @@
 """The tables. Shapes only: rules live in `app.domain`, moves in `app.services`."""
 
-from app.models.account import ApiKey, Balance, User
+from app.models.account import ApiKey, Balance, KeySpending, User
 from app.models.base import Base
 from app.models.generation import Generation, Reply
-from app.models.ledger import LedgerEntry
+from app.models.ledger import KudosTotal, KudosTransfer, LedgerEntry
 from app.models.operation_key import OperationKey
 from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
 from app.models.worker import Worker
@@ -14,6 +14,9 @@ __all__ = [
     "Base",
     "Generation",
     "HordeRequest",
+    "KeySpending",
+    "KudosTotal",
+    "KudosTransfer",
     "LedgerEntry",
     "OperationKey",
     "QueueEntry",

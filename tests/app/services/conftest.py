@@ -13,10 +13,12 @@ from sqlalchemy import text
 from app.adapters.redis_bus import RedisBus
 from app.domain.capabilities import parse_declaration
 from app.domain.contract import Face, parse_chat_request
+from app.domain.pricing import KUDOS
 from app.domain.verification import Reply, parse_reply
 from app.services import accounts
 from app.services.cancel_request import CancelRequest
 from app.services.invariants import check
+from app.services.kudos import grant
 from app.services.online import OnlineWorkers
 from app.services.pop import Job, Pop
 from app.services.release_job import ReleaseJob
@@ -160,6 +162,7 @@ def world(runtime: Runtime) -> Iterator[World]:
     with runtime.database.transaction() as transaction:
         requester = accounts.create_user(transaction, "ann")
         owner = accounts.create_user(transaction, "bob")
+        grant(transaction, requester, 1000 * KUDOS)
         _, requester_key = accounts.create_key(transaction, requester, "test")
         _, owner_key = accounts.create_key(transaction, owner, "test")
     made = World(runtime, requester, requester_key, owner, owner_key)

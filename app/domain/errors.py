@@ -249,94 +249,101 @@ class NoSharedKeyModSelected(HordeError):
     rc = "NoSharedKeyModSelected"
 
 
-class TransferRefused(HordeError):
-    """Kudos that cannot be given; each reason is a class of its own (wire reference 1.7)."""
-
-    status = 400
-    rc = "KudosTransferRefused"
-
-
-class InvalidKudosTransferAmount(TransferRefused):
+class InvalidKudosTransferAmount(HordeError):
     """The amount is no number of kudos that can be given."""
 
+    status = 400
     rc = "InvalidKudosTransferAmount"
 
 
-class NegativeKudosTransfer(TransferRefused):
+class NegativeKudosTransfer(HordeError):
     """The amount is below zero."""
 
+    status = 400
     rc = "NegativeKudosTransfer"
 
 
-class KudosTransferNotEnough(TransferRefused):
+class KudosTransferNotEnough(HordeError):
     """The account has less than the amount above its floor (details D19)."""
 
+    status = 400
     rc = "KudosTransferNotEnough"
 
 
-class InvalidTargetUsername(TransferRefused):
+class InvalidTargetUsername(HordeError):
     """No account has this name and number."""
 
+    status = 400
     rc = "InvalidTargetUsername"
 
 
-class KudosTransferToAnon(TransferRefused):
+class KudosTransferToAnon(HordeError):
     """The anonymous account takes no kudos."""
 
+    status = 400
     rc = "KudosTransferToAnon"
 
 
-class KudosTransferFromAnon(TransferRefused):
+class KudosTransferFromAnon(HordeError):
     """The anonymous account gives no kudos."""
 
+    status = 400
     rc = "KudosTransferFromAnon"
 
 
-class KudosTransferToSelf(TransferRefused):
+class KudosTransferToSelf(HordeError):
     """An account cannot give kudos to itself."""
 
+    status = 400
     rc = "KudosTransferToSelf"
 
 
-class SourceAccountFlagged(TransferRefused):
+class SourceAccountFlagged(HordeError):
     """The giving account is flagged."""
 
+    status = 400
     rc = "SourceAccountFlagged"
 
 
-class TargetAccountFlagged(TransferRefused):
+class TargetAccountFlagged(HordeError):
     """The receiving account is flagged."""
 
+    status = 400
     rc = "TargetAccountFlagged"
 
 
-class EducationCannotSendKudos(TransferRefused):
+class EducationCannotSendKudos(HordeError):
     """An account of a school or university gives no kudos."""
 
+    status = 400
     rc = "EducationCannotSendKudos"
 
 
-class TransferDeletedUser(TransferRefused):
+class TransferDeletedUser(HordeError):
     """The giving or the receiving account was deleted."""
 
+    status = 400
     rc = "DeletedUser"
 
 
-class TransferSharedKeyExpired(TransferRefused):
+class TransferSharedKeyExpired(HordeError):
     """The shared key that should get the kudos has expired."""
 
+    status = 400
     rc = "SharedKeyExpired"
 
 
-class TooFastKudosTransfers(TransferRefused):
+class TooFastKudosTransfers(HordeError):
     """The receiving account gave kudos to the giving one just now."""
 
+    status = 400
     rc = "TooFastKudosTransfers"
 
 
-class IdempotencyKeyConflict(TransferRefused):
+class IdempotencyKeyConflict(HordeError):
     """The idempotency key was used before for another transfer."""
 
+    status = 400
     rc = "IdempotencyKeyConflict"
 
 

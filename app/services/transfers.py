@@ -63,7 +63,7 @@ class TransferKudos:
         """Give kudos and return how much was given.
 
         The same idempotency key and body again give nothing and answer the same. Raises
-        InvalidApiKey, and a TransferRefused for every reason not to give.
+        InvalidApiKey, and a refusal of its own for every reason not to give (wire reference 1.7).
         """
         with self._runtime.database.transaction() as transaction:
             caller = authenticate(transaction, api_key)
@@ -84,7 +84,7 @@ class TransferKudos:
 def transfer(transaction: Transaction, gift: Gift) -> UUID:
     """Move kudos inside this transaction and return the transfer's id, an earlier one's for a repeated key.
 
-    Raises a TransferRefused.
+    Raises a refusal of its own for every reason not to give (wire reference 1.7).
     """
     target = _find_target(transaction, gift)
     for user_id in sorted({gift.source_id, target.id}):

@@ -17,8 +17,9 @@ from app.domain.pricing import KUDOS
 from app.domain.verification import Reply, parse_reply
 from app.services import accounts
 from app.services.cancel_request import CancelRequest
+from app.services.escrow import escrow_of
 from app.services.invariants import check
-from app.services.kudos import grant
+from app.services.kudos import balance, grant
 from app.services.online import OnlineWorkers
 from app.services.pop import Job, Pop
 from app.services.release_job import ReleaseJob
@@ -143,6 +144,19 @@ class World:
         with self.runtime.database.transaction() as transaction:
             query = text(f"SELECT state FROM {table} WHERE id = :id")  # noqa: S608 - a table of ours
             return str(transaction.execute(query, {"id": row_id}).scalar_one())
+
+    def kudos(self, user_id: int) -> tuple[int, int]:
+        """What an account may spend, and what waits in escrow, in millikudos."""
+        with self.runtime.database.transaction() as transaction:
+            return balance(transaction, user_id), escrow_of(transaction, user_id)
+
+    def account(self, name: str, *, grants: int = 0) -> tuple[int, str]:
+        """Make another account with a key: its id and the key."""
+        with self.runtime.database.transaction() as transaction:
+            user_id = accounts.create_user(transaction, name)
+            if grants:
+                grant(transaction, user_id, grants)
+            return user_id, accounts.create_key(transaction, user_id, "test")[1]
 
     def execute(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a statement and return its rows, if it has any."""

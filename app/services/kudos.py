@@ -134,13 +134,14 @@ _FOLD = text(
 # floor now and by its release later. What is not folded yet counts, an earlier lift above all.
 _LIFT = text(
     """
-    WITH standing AS (
-        SELECT u.id AS user_id, b.amount + b.held + COALESCE((
-                   SELECT sum(e.amount) FROM ledger_entries e
-                   WHERE e.user_id = u.id AND NOT e.folded AND e.pocket IN ('spendable', 'held')), 0) AS amount,
+    WITH unfolded AS MATERIALIZED (
+        SELECT user_id, sum(amount) AS amount FROM ledger_entries
+        WHERE NOT folded AND pocket IN ('spendable', 'held') GROUP BY user_id
+    ), standing AS (
+        SELECT u.id AS user_id, b.amount + b.held + COALESCE(e.amount, 0) AS amount,
                CASE WHEN u.id = :anonymous THEN CAST(:anonymous_floor AS bigint)
                     ELSE CAST(:registered_floor AS bigint) END AS floor
-        FROM users u JOIN balances b ON b.user_id = u.id
+        FROM users u JOIN balances b ON b.user_id = u.id LEFT JOIN unfolded e ON e.user_id = u.id
         WHERE u.id = ANY(CAST(:accounts AS bigint[])) AND u.kind <> 'system'
           AND b.amount + b.held < CAST(:registered_floor AS bigint)
     ), low AS (

@@ -19,6 +19,7 @@ from sqlalchemy import text
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
+from app.services.compensation import compensate
 from app.services.faults import Failure, end_request, fail_generation
 from app.services.runtime import Runtime
 
@@ -61,7 +62,8 @@ def _give_up(runtime: Runtime, generation_id: UUID) -> None:
     """End a generation whose verification was begun too often and never finished."""
     why = Failure(GenerationState.FAULTED, "verification_failed")
     with runtime.database.transaction() as transaction:
-        fail_generation(runtime, transaction, generation_id, why)
+        if fail_generation(runtime, transaction, generation_id, why):
+            compensate(transaction, generation_id)
     log.error("verification.gave_up", generation_id=str(generation_id))
 
 

@@ -17,7 +17,7 @@ from app.services.runtime import Runtime
 SHOWN_GENERATIONS = 100
 
 KUDOS_DETAILS = {
-    "accumulated": ("charge", "reward", "uptime", "floor", "escrow_in"),
+    "accumulated": ("charge", "reward", "uptime", "compensation", "floor", "escrow_in"),
     "gifted": ("gift",),
     "admin": ("grant",),
     "received": ("receipt",),

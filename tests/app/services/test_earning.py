@@ -10,6 +10,7 @@ from app.domain.system_accounts import ANONYMOUS_ID, ANONYMOUS_KEY, FLOOR_ID
 from app.services.escrow import review_escrow
 from app.services.kudos import fold_balances
 from app.services.settle import settle_batch
+from app.services.sweep import sweep
 from app.services.uptime import reward_uptime
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
@@ -190,3 +191,16 @@ def test_anonymous_requests_are_last_in_line(world: World) -> None:
     _, world.requester_key = world.account("cy")
     known = world.ask().id
     assert world.execute("SELECT request_id FROM queue_entries ORDER BY sort_key") == [(known,), (anonymous,)]
+
+
+def test_a_reply_that_cannot_be_judged_is_paid_by_the_horde_once_and_charges_nobody(world: World) -> None:
+    trust(world)
+    asked, _ = world.kudos(world.requester_id)
+    _, generation_id = world.leased()
+    world.deliver(generation_id)
+    world.execute("UPDATE generations SET attempts = 99, next_dispatch_at = now() - interval '1 second'")
+    for _ in range(2):
+        sweep(world.runtime)
+    assert world.state_of("generations", generation_id) == "faulted"
+    assert world.kudos(world.owner_id) == (14_190, 0)
+    assert world.kudos(world.requester_id) == (asked, 0)

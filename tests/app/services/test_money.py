@@ -26,13 +26,12 @@ from app.services.transfers import TransferKudos
 from app.services.uptime import reward_uptime
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
+from tests.app.services.test_replies import FORCED, FOREIGN_CALL
 
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
-FORCED = {"tools": [TOOL], "tool_choice": "required"}
 REPLIES: list[dict[str, object]] = [
     {"message": {"content": "Hello there, friend."}, "finish_reason": "stop"},
     {"message": {"content": "x" * 3000}, "finish_reason": "stop"},
-    {"message": {"content": None, "tool_calls": [{"function": {"name": "gone", "arguments": "{}"}}]}},
+    FOREIGN_CALL,
 ]
 WHICH = st.integers(0, 5)
 DIES_AFTER = st.one_of(st.none(), st.none(), st.integers(0, 3))
@@ -215,8 +214,8 @@ def test_the_books_balance_whatever_happens_in_whatever_order(world: World) -> N
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         lambda: Money(world, mortal),
         settings=settings(
-            max_examples=35,
-            stateful_step_count=40,
+            max_examples=25,
+            stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
@@ -235,4 +234,4 @@ def test_the_books_balance_whatever_happens_in_whatever_order(world: World) -> N
         "uptime",
     }
     assert {"settled", "refused"} <= {state for (state,) in world.execute("SELECT DISTINCT state FROM generations")}
-    assert mortal.deaths > 30
+    assert mortal.deaths > 20

@@ -27,7 +27,7 @@ from app.services.sweep import sweep
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import CHAT, World
 
-LONG = {"max_tokens": 1024}
+LONG: dict[str, Any] = {"max_tokens": 1024}
 HOLD = 48_760
 """What is held for 1 024 tokens of a model of unknown size."""
 

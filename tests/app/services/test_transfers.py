@@ -7,13 +7,14 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from app.domain.errors import HordeError
+from app.domain.errors import HordeError, KudosTransferNotEnough, KudosUpfront
 from app.domain.shared_key_terms import parse_shared_key
 from app.domain.system_accounts import ANONYMOUS_KEY
 from app.services.kudos import fold_balances
 from app.services.shared_keys import SharedKeys
-from app.services.transfers import TransferKudos
+from app.services.transfers import Gift, TransferKudos, transfer
 from tests.app.services.conftest import World
+from tests.support.services import wait_until
 
 ALL = 1000
 """What the requester can give: all that it was granted, above its floor."""
@@ -177,3 +178,30 @@ def test_whatever_is_asked_the_sum_stays_the_same(world: World, amount: float) -
         event(refusal.rc)
     assert world.kudos(world.requester_id)[0] + world.kudos(world.owner_id)[0] == before
     assert world.kudos(world.requester_id)[0] >= 14_000
+
+
+def waits_for_a_lock(world: World) -> bool:
+    return world.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == [(1,)]
+
+
+def test_kudos_that_are_being_given_cannot_be_held_meanwhile(world: World) -> None:
+    gift = Gift(source_id=world.requester_id, target=world.owner_id, target_name="bob", amount=ALL * 1000)
+    with ThreadPoolExecutor(1) as pool:
+        with world.runtime.database.transaction() as transaction:
+            transfer(transaction, gift)
+            asking = pool.submit(world.ask, max_tokens=1024)
+            wait_until(lambda: waits_for_a_lock(world), 10, "the submit does not wait for the transfer")
+        with pytest.raises(KudosUpfront):
+            asking.result(10)
+
+
+def test_a_transfer_waits_for_another_of_the_same_account(world: World) -> None:
+    third, _ = world.account("cy")
+    gift = Gift(source_id=world.requester_id, target=third, target_name="cy", amount=ALL * 1000)
+    with ThreadPoolExecutor(1) as pool:
+        with world.runtime.database.transaction() as transaction:
+            transfer(transaction, gift)
+            giving = pool.submit(give, world)
+            wait_until(lambda: waits_for_a_lock(world), 10, "the transfer does not wait for the other")
+        with pytest.raises(KudosTransferNotEnough):
+            giving.result(10)

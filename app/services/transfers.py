@@ -77,7 +77,8 @@ class TransferKudos:
                 idempotency_key=_checked(idempotency_key),
                 key=caller.key,
             )
-            transfer(transaction, gift)
+            transfer_id = transfer(transaction, gift)
+        log.info("kudos.transferred", transfer_id=str(transfer_id), source_id=gift.source_id)
         return kudos(gift.amount)
 
 
@@ -188,7 +189,6 @@ def _move(transaction: Transaction, gift: Gift, target: Row[Any]) -> UUID:
             .values(kudos_limit=ApiKey.kudos_limit + gift.amount)
         )
     transaction.after_commit(lambda: reach(FaultPoint.TRANSFER_STORED))
-    log.info("kudos.transferred", transfer_id=str(transfer_id), source_id=gift.source_id, target_id=target.id)
     return transfer_id
 
 

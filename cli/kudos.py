@@ -45,7 +45,6 @@ def transfer_kudos(source_id: int, target_id: int, amount: str, idempotency_key:
         gift = Gift(
             source_id=source_id,
             target=target_id,
-            target_name=accounts.get_account(transaction, target_id).alias,
             amount=_millikudos(amount),
             idempotency_key=idempotency_key,
         )

@@ -70,7 +70,7 @@ class KudosTransfer(Base):
     id: Mapped[UuidKey]
     source_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
     target_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
-    target_name: Mapped[str] = mapped_column(String(150))
+    target: Mapped[str] = mapped_column(String(36))
     amount: Mapped[Millikudos]
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     created_at: Mapped[CreatedAt]

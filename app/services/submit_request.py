@@ -88,6 +88,23 @@ class Plan:
     downgraded: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A submission whose sender is known, and the id that its request will have."""
+
+    caller: Caller
+    submission: Submission
+    request_id: UUID
+    key: str | None
+
+    @property
+    def scope(self) -> str:
+        """What keeps apart the operation keys of those who share an account: address or shared key (details D18)."""
+        if self.caller.is_anonymous:
+            return self.submission.address
+        return f"key:{self.caller.key.id}" if self.caller.key.is_shared else ""
+
+
 class SubmitRequest:
     """The use case, with what this process remembers between calls."""
 
@@ -124,43 +141,39 @@ class SubmitRequest:
         return accepted
 
     def _submit(self, transaction: Transaction, caller: Caller, submission: Submission) -> Accepted:
-        key = _checked_key(submission, caller)
-        request_id = submission.proposed_id or uuid4()
+        arrival = Arrival(
+            caller=caller,
+            submission=submission,
+            request_id=submission.proposed_id or uuid4(),
+            key=_checked_key(submission, caller),
+        )
         try:
             plan = self._plan(transaction, caller, submission.chat)
-            stored = self._admit(transaction, caller, submission, plan, request_id, key)
+            stored = self._admit(transaction, arrival, plan)
         except HordeError:
             # What a new request would be refused for does not touch one that was accepted before.
-            replayed = self._replay(transaction, caller, submission, key)
+            replayed = self._replay(transaction, arrival)
             if replayed is None:
                 raise
             return replayed
         if stored is None:
-            replayed = self._replay(transaction, caller, submission, key)
+            replayed = self._replay(transaction, arrival)
             if replayed is None:
                 raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
             return replayed
-        return self._accepted(request_id, stored)
+        return self._accepted(arrival.request_id, stored)
 
-    def _admit(
-        self,
-        transaction: Transaction,
-        caller: Caller,
-        submission: Submission,
-        plan: Plan,
-        request_id: UUID,
-        key: str | None,
-    ) -> Plan | None:
+    def _admit(self, transaction: Transaction, arrival: Arrival, plan: Plan) -> Plan | None:
         """Store the request, cheaper if it cannot be had as asked; None when its operation key is taken."""
-        terms = self._terms(transaction, caller, plan)
+        terms = self._terms(transaction, arrival.caller, plan)
         try:
-            return plan if self._store(transaction, caller, submission, plan, request_id, key, terms) else None
+            return plan if self._store(transaction, arrival, plan, terms) else None
         except KudosUpfront:
             cheaper = _cheaper(plan, terms.free_cap)
             if cheaper is None:
                 raise
-        terms = self._terms(transaction, caller, cheaper)
-        return cheaper if self._store(transaction, caller, submission, cheaper, request_id, key, terms) else None
+        terms = self._terms(transaction, arrival.caller, cheaper)
+        return cheaper if self._store(transaction, arrival, cheaper, terms) else None
 
     def _terms(self, transaction: Transaction, caller: Caller, plan: Plan) -> Terms:
         asked = Asked(
@@ -186,22 +199,20 @@ class SubmitRequest:
             warnings=plan.warnings,
         )
 
-    def _replay(
-        self, transaction: Transaction, caller: Caller, submission: Submission, key: str | None
-    ) -> Accepted | None:
+    def _replay(self, transaction: Transaction, arrival: Arrival) -> Accepted | None:
         """Find the request that this key already made, if the body is the same."""
-        if key is None:
+        if arrival.key is None:
             return None
         claimed = transaction.execute(
             select(OperationKey.fingerprint, OperationKey.request_id).where(
-                OperationKey.user_id == caller.user_id,
-                OperationKey.scope == _scope(caller, submission.address),
-                OperationKey.key == key,
+                OperationKey.user_id == arrival.caller.user_id,
+                OperationKey.scope == arrival.scope,
+                OperationKey.key == arrival.key,
             )
         ).one_or_none()
         if claimed is None:
             return None
-        if claimed.fingerprint != fingerprint(submission.chat):
+        if claimed.fingerprint != fingerprint(arrival.submission.chat):
             raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
         status = find_status(transaction, claimed.request_id, self._online.pool(transaction))
         return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
@@ -259,28 +270,19 @@ class SubmitRequest:
             retry_after_seconds=30,
         )
 
-    def _store(
-        self,
-        transaction: Transaction,
-        caller: Caller,
-        submission: Submission,
-        plan: Plan,
-        request_id: UUID,
-        key: str | None,
-        terms: Terms,
-    ) -> bool:
-        requirements = plan.requirements
+    def _store(self, transaction: Transaction, arrival: Arrival, plan: Plan, terms: Terms) -> bool:
+        caller, submission, requirements = arrival.caller, arrival.submission, plan.requirements
         class_id = self._classes.intern(transaction, requirements)
         settings = self._runtime.settings
         row = transaction.execute(
             STORE_ANONYMOUS if caller.is_anonymous else STORE,
             {
                 **terms.values(caller, requirements.models),
-                "id": request_id,
+                "id": arrival.request_id,
                 "user_id": caller.user_id,
-                "key": key,
-                "scope": _scope(caller, submission.address),
-                "fingerprint": fingerprint(submission.chat) if key else None,
+                "key": arrival.key,
+                "scope": arrival.scope,
+                "fingerprint": fingerprint(submission.chat) if arrival.key else None,
                 "class_id": class_id,
                 "requirements": Jsonb(requirements.stored()),
                 "max_length": requirements.max_length,
@@ -348,13 +350,6 @@ def _cheaper(plan: Plan, cap: int) -> Plan | None:
 def _sized(chat: ChatRequest, max_length: int, context_tokens: int) -> Requirements:
     context = chat.horde.max_context_length or context_tokens + max_length
     return requirements_of(chat, max_length=max_length, max_context_length=context)
-
-
-def _scope(caller: Caller, address: str) -> str:
-    """Return what keeps apart the keys of those who share an account: their address or shared key (details D18)."""
-    if caller.is_anonymous:
-        return address
-    return f"key:{caller.key.id}" if caller.key.is_shared else ""
 
 
 def _checked_key(submission: Submission, caller: Caller) -> str | None:

@@ -47,7 +47,6 @@ class Gift:
 
     source_id: int
     target: int | UUID
-    target_name: str
     amount: int
     idempotency_key: str | None = None
     key: CallersKey | None = None
@@ -72,7 +71,6 @@ class TransferKudos:
             gift = Gift(
                 source_id=caller.user_id,
                 target=target_of(username),
-                target_name=str(username),
                 amount=transfer_amount(amount),
                 idempotency_key=_checked(idempotency_key),
                 key=caller.key,
@@ -127,7 +125,7 @@ def _done_before(transaction: Transaction, gift: Gift) -> UUID | None:
     row = transaction.execute(_DONE, {"source": gift.source_id, "idempotency_key": gift.idempotency_key}).one_or_none()
     if row is None:
         return None
-    if (row.target_name, row.amount) != (gift.target_name, gift.amount):
+    if (row.target, row.amount) != (str(gift.target), gift.amount):
         raise IdempotencyKeyConflict(
             "This Idempotency-Key was used for another transfer. A new transfer needs a new key."
         )
@@ -175,7 +173,7 @@ def _move(transaction: Transaction, gift: Gift, target: Row[Any]) -> UUID:
             "id": transfer_id,
             "source": gift.source_id,
             "target": target.id,
-            "target_name": gift.target_name,
+            "named": str(gift.target),
             "amount": gift.amount,
             "idempotency_key": gift.idempotency_key,
             "key_id": metered,
@@ -212,7 +210,7 @@ _SHARED_KEY = text(
 
 _DONE = text(
     """
-    SELECT id, target_name, amount FROM kudos_transfers
+    SELECT id, target, amount FROM kudos_transfers
     WHERE source_id = :source AND idempotency_key = :idempotency_key
     """
 )
@@ -229,8 +227,8 @@ _SPENT = text(f"SELECT {SPENT_WITH.format(key=':key_id')}")
 _MOVE = text(
     """
     WITH noted AS (
-        INSERT INTO kudos_transfers (id, source_id, target_id, target_name, amount, idempotency_key)
-        VALUES (:id, :source, :target, :target_name, :amount, CAST(:idempotency_key AS text))
+        INSERT INTO kudos_transfers (id, source_id, target_id, target, amount, idempotency_key)
+        VALUES (:id, :source, :target, :named, :amount, CAST(:idempotency_key AS text))
         RETURNING id, source_id, target_id, amount
     )
     INSERT INTO ledger_entries (business_key, kind, user_id, amount, key_id)

@@ -77,7 +77,7 @@ def _ledger() -> None:
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("source_id", sa.BigInteger(), nullable=False),
         sa.Column("target_id", sa.BigInteger(), nullable=False),
-        sa.Column("target_name", sa.String(length=150), nullable=False),
+        sa.Column("target", sa.String(length=36), nullable=False),
         sa.Column("amount", sa.BigInteger(), nullable=False),
         sa.Column("idempotency_key", sa.String(length=255), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),

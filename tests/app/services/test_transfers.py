@@ -185,7 +185,7 @@ def waits_for_a_lock(world: World) -> bool:
 
 
 def test_kudos_that_are_being_given_cannot_be_held_meanwhile(world: World) -> None:
-    gift = Gift(source_id=world.requester_id, target=world.owner_id, target_name="bob", amount=ALL * 1000)
+    gift = Gift(source_id=world.requester_id, target=world.owner_id, amount=ALL * 1000)
     with ThreadPoolExecutor(1) as pool:
         with world.runtime.database.transaction() as transaction:
             transfer(transaction, gift)
@@ -197,7 +197,7 @@ def test_kudos_that_are_being_given_cannot_be_held_meanwhile(world: World) -> No
 
 def test_a_transfer_waits_for_another_of_the_same_account(world: World) -> None:
     third, _ = world.account("cy")
-    gift = Gift(source_id=world.requester_id, target=third, target_name="cy", amount=ALL * 1000)
+    gift = Gift(source_id=world.requester_id, target=third, amount=ALL * 1000)
     with ThreadPoolExecutor(1) as pool:
         with world.runtime.database.transaction() as transaction:
             transfer(transaction, gift)

@@ -7,7 +7,7 @@ import structlog
 from flask import Flask, Response, g, request
 from prometheus_client import Histogram
 
-from app.api import chat, health, internal, worker
+from app.api import chat, health, internal, kudos, register, users, worker
 from app.api.errors import register_errors
 from app.api.services import EXTENSION, build_services
 from app.services.runtime import Runtime
@@ -26,6 +26,9 @@ def create_app(runtime: Runtime) -> Flask:
         name = prefix.strip("/").replace("/", "_")
         app.register_blueprint(chat.blueprint, url_prefix=prefix, name=f"chat_{name}")
         app.register_blueprint(worker.blueprint, url_prefix=prefix, name=f"worker_{name}")
+        app.register_blueprint(kudos.blueprint, url_prefix=prefix, name=f"kudos_{name}")
+        app.register_blueprint(users.blueprint, url_prefix=prefix, name=f"users_{name}")
+    app.register_blueprint(register.blueprint)
     app.register_blueprint(internal.blueprint)
     app.register_blueprint(health.blueprint)
     register_errors(app)

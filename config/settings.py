@@ -124,6 +124,17 @@ class FrontSettings(BaseSettings):
     settlement_batch: int = Field(default=500, ge=1, le=5000, description="Generations settled in one transaction.")
     body_retention_seconds: int = Field(default=1200, ge=0, description="Bodies are erased this long after the end.")
 
+    anonymous_concurrency: int = Field(
+        default=500, ge=1, description="Anonymous requests that may wait for the same models."
+    )
+    user_concurrency: int = Field(default=30, ge=1, description="Requests of one account that may wait.")
+    education_concurrency: int = Field(
+        default=200, ge=1, description="Requests of an account with the education role that may wait."
+    )
+    kudos_trust_threshold: float = Field(
+        default=10_000, ge=0, description="Kudos in escrow above which an account of seven days is trusted."
+    )
+
     database_connection_limit: int = Field(
         default=90, ge=40, description="Connections that all processes together may hold."
     )

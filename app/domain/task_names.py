@@ -21,6 +21,8 @@ class TaskName(StrEnum):
     VERIFY_BY_SCHEMA = "schema.verify_generation"
     SETTLE_BATCH = "settlement.settle_batch"
     FOLD_BALANCES = "settlement.fold_balances"
+    REVIEW_ESCROW = "settlement.review_escrow"
+    REWARD_UPTIME = "settlement.reward_uptime"
     SWEEP = "upkeep.sweep"
     ERASE_BODIES = "upkeep.erase_bodies"
     VACUUM_QUEUE = "upkeep.vacuum_queue"

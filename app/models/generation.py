@@ -33,6 +33,12 @@ class Generation(Base):
             postgresql_where=text("state IN ('submitted', 'verified')"),
         ),
         Index(
+            "ix_generations_worker_id_ended_at_accepted",
+            "worker_id",
+            "ended_at",
+            postgresql_where=text("state IN ('verified', 'settled')"),
+        ),
+        Index(
             "uq_generations_worker_id_pop_key",
             "worker_id",
             "pop_key",

@@ -24,3 +24,4 @@ class Worker(Base):
     maintenance_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[CreatedAt]
     last_seen_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    uptime_from: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))

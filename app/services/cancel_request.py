@@ -11,7 +11,7 @@ from app.domain.redis_keys import ChatEvent
 from app.domain.states import ENDED_REQUESTS, RequestState
 from app.models import HordeRequest, QueueEntry
 from app.services.online import OnlineWorkers
-from app.services.request_status import find_status, require_reader, unknown_request
+from app.services.request_status import Ownership, find_status, require_reader, unknown_request
 from app.services.runtime import Runtime
 from app.services.transitions import move_request
 from config.fault_points import FaultPoint, reach
@@ -32,12 +32,14 @@ class CancelRequest:
         Raises RequestNotFound when there is none that the caller may cancel.
         """
         with self._runtime.database.transaction() as transaction:
-            owner_id = transaction.execute(
-                select(HordeRequest.user_id).where(HordeRequest.id == request_id, HordeRequest.is_chat)
-            ).scalar_one_or_none()
-            if owner_id is None:
+            row = transaction.execute(
+                select(HordeRequest.user_id, HordeRequest.key_id).where(
+                    HordeRequest.id == request_id, HordeRequest.is_chat
+                )
+            ).one_or_none()
+            if row is None:
                 raise unknown_request()
-            require_reader(transaction, owner_id, api_key, trusted_front=trusted_front)
+            require_reader(transaction, Ownership(row.user_id, row.key_id), api_key, trusted_front=trusted_front)
             if self._end(transaction, request_id):
                 transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
                 transaction.after_commit(lambda: self._runtime.bus.publish_chat(request_id, ChatEvent.DONE))

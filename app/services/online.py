@@ -23,6 +23,11 @@ class OnlinePool:
         """Say who could serve these requirements, and what is missing when nobody can."""
         return gaps(self.declarations, requirements)
 
+    @property
+    def threads(self) -> int:
+        """Jobs that the online workers can run at once."""
+        return sum(declaration.threads for declaration in self.declarations)
+
     def others_serve(self, model: str, name: str) -> bool:
         """Whether a chat worker other than `name` serves this model."""
         return any(other.model_id == model and other.name != name for other in self.declarations)

@@ -192,6 +192,7 @@ _IDENTIFY = text(
     JOIN users u ON u.id = k.user_id
     LEFT JOIN workers w ON w.name = :name
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+      AND k.shared_id IS NULL AND NOT u.deleted
     """
 )
 

@@ -22,7 +22,7 @@ POSITION_LIMIT = 1_000
 
 _STATUS = text(
     """
-    SELECT r.id, r.user_id, r.is_chat, r.state, r.requirements, r.fault, r.faults, r.quote, r.created_at,
+    SELECT r.id, r.user_id, r.key_id, r.is_chat, r.state, r.requirements, r.fault, r.faults, r.quote, r.created_at,
            CASE WHEN r.state = 'queued' THEN (
                SELECT count(*) FROM (
                    SELECT 1 FROM queue_entries q
@@ -41,10 +41,18 @@ _STATUS = text(
 
 
 @dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose request it is, and with which key it was made, where that matters."""
+
+    user_id: int
+    key_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class FoundStatus:
     """A status with what decides who may read it."""
 
-    owner_id: int
+    owner: Ownership
     quote: float
     status: dict[str, Any]
 
@@ -72,7 +80,11 @@ def find_status(transaction: Transaction, request_id: UUID, pool: OnlinePool) ->
         generations=[_generation(row)] if delivered else [],
     )
     availability = pool.availability(Requirements.from_stored(row.requirements))
-    return FoundStatus(owner_id=row.user_id, quote=kudos(row.quote), status=status_object(facts, availability))
+    return FoundStatus(
+        owner=Ownership(row.user_id, row.key_id),
+        quote=kudos(row.quote),
+        status=status_object(facts, availability),
+    )
 
 
 def _generation(row: Any) -> dict[str, Any]:
@@ -101,14 +113,17 @@ def unknown_request() -> RequestNotFound:
     return RequestNotFound("No request has this id, or it belongs to another account.")
 
 
-def require_reader(transaction: Transaction, owner_id: int, api_key: str | None, *, trusted_front: bool) -> None:
+def require_reader(transaction: Transaction, owner: Ownership, api_key: str | None, *, trusted_front: bool) -> None:
     """Let the owner, the front, and for anonymous requests everybody read and cancel (details D18).
 
-    Raises RequestNotFound for all others.
+    A shared key sees what was asked with it. Raises RequestNotFound for all others.
     """
-    if trusted_front or owner_id == ANONYMOUS_ID:
+    if trusted_front or owner.user_id == ANONYMOUS_ID:
         return
-    if api_key is None or authenticate(transaction, api_key).user_id != owner_id:
+    if api_key is None:
+        raise unknown_request()
+    caller = authenticate(transaction, api_key)
+    if caller.user_id != owner.user_id or (caller.key.is_shared and caller.key.id != owner.key_id):
         raise unknown_request()
 
 
@@ -126,5 +141,5 @@ class ReadStatus:
         """
         with self._runtime.database.statements() as transaction:
             found = find_status(transaction, request_id, self._online.pool(transaction))
-            require_reader(transaction, found.owner_id, api_key, trusted_front=trusted_front)
+            require_reader(transaction, found.owner, api_key, trusted_front=trusted_front)
         return found.status

@@ -4,21 +4,17 @@ The worker delivered, so it is paid, by the horde's own account; nobody is charg
 fault is not the worker's.
 """
 
-from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import Row, text
+from sqlalchemy import text
 
-from app.adapters.database import Transaction
 from app.domain.pricing import kudos
 from app.domain.states import GenerationState, RequestState
-from app.domain.verification import Reply
+from app.services.compensation import compensate
 from app.services.faults import GENERATIONS_FAILED, end_request, lock_generation
-from app.services.kudos import grant
 from app.services.runtime import Runtime
 from app.services.transitions import move_generation
-from app.services.verify_generation import price
 
 FAULT = "schema_too_costly"
 """Fault of such a generation; it counts towards no worker's aborts."""
@@ -35,8 +31,17 @@ def fault_for_schema(runtime: Runtime, generation_id: UUID) -> bool:
         locked = lock_generation(transaction, generation_id)
         if locked is None or locked.generation_state != GenerationState.SUBMITTED:
             return False
-        row = transaction.execute(_DELIVERED, {"id": generation_id}).one()
-        earned = _pay(transaction, row)
+        earned = compensate(transaction, generation_id)
+        move_generation(
+            transaction,
+            generation_id,
+            GenerationState.FAULTED,
+            fault=FAULT,
+            charge=0,
+            reward=earned,
+            ended_at=text("now()"),
+            next_dispatch_at=None,
+        )
         if locked.request_state == RequestState.PROCESSING:
             end_request(runtime, transaction, locked.request_id, RequestState.FAULTED, fault=_fault())
         transaction.after_commit(lambda: runtime.bus.put_verdict(generation_id, {"reward": kudos(earned)}))
@@ -45,39 +50,9 @@ def fault_for_schema(runtime: Runtime, generation_id: UUID) -> bool:
     return True
 
 
-def _pay(transaction: Transaction, row: Row[Any]) -> int:
-    amounts = price(row, Reply.from_stored(row.body))
-    move_generation(
-        transaction,
-        row.id,
-        GenerationState.FAULTED,
-        fault=FAULT,
-        tokens=amounts.tokens,
-        charge=0,
-        reward=amounts.reward,
-        ended_at=text("now()"),
-        next_dispatch_at=None,
-    )
-    if amounts.reward:
-        grant(transaction, row.owner_id, amounts.reward, f"compensation:{row.id}")
-    return amounts.reward
-
-
 def _fault() -> dict[str, str | None]:
     return {
         "rc": "SchemaTooCostly",
         "message": "the reply could not be held against the response_format's schema in time. Send a simpler schema.",
         "param": "response_format",
     }
-
-
-_DELIVERED = text(
-    """
-    SELECT g.id, g.model, r.max_length, r.max_context_length, r.context_tokens, y.body, w.user_id AS owner_id
-    FROM generations g
-    JOIN horde_requests r ON r.id = g.request_id
-    JOIN workers w ON w.id = g.worker_id
-    JOIN replies y ON y.generation_id = g.id
-    WHERE g.id = :id
-    """
-)

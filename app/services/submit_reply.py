@@ -185,6 +185,7 @@ _LOAD = text(
         JOIN workers w ON w.id = g.worker_id
         JOIN horde_requests r ON r.id = g.request_id) ON g.id = :id
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+      AND k.shared_id IS NULL
     """
 )
 

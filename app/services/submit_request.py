@@ -1,13 +1,13 @@
 """Takes a chat request: checked in the order of details D1, stored in one transaction, answered with its status."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
 from prometheus_client import Counter
 from psycopg.types.json import Jsonb
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
@@ -16,9 +16,12 @@ from app.domain.errors import (
     BadRequest,
     HordeError,
     KudosCapExceeded,
+    KudosUpfront,
     NoEligibleWorker,
     OperationKeyMismatch,
     ServiceUnavailable,
+    SharedKeyEmpty,
+    SharedKeyInsufficientKudos,
 )
 from app.domain.fingerprint import fingerprint
 from app.domain.lifetimes import job_ttl_seconds, request_ttl_seconds
@@ -28,12 +31,15 @@ from app.domain.redis_keys import QueueSignal
 from app.domain.request_status import RequestFacts, status_object
 from app.domain.sizing import fitted_to, sized
 from app.domain.states import RequestState
+from app.domain.system_accounts import ANONYMOUS_KEY
 from app.models import OperationKey
 from app.services.accounts import Caller, authenticate
+from app.services.admission import Asked, Terms, check_key, refuse, terms_of
 from app.services.filters import Filters
 from app.services.known_models import require_known
 from app.services.online import OnlinePool, OnlineWorkers
 from app.services.request_status import find_status
+from app.services.request_store import STORE, STORE_ANONYMOUS
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
@@ -82,6 +88,24 @@ class Plan:
     submitted_prompt: str
     quote: int
     warnings: tuple[str, ...]
+    downgraded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A submission whose sender is known, and the id that its request will have."""
+
+    caller: Caller
+    submission: Submission
+    request_id: UUID
+    key: str | None
+
+    @property
+    def scope(self) -> str:
+        """What keeps apart the operation keys of those who share an account: address or shared key (details D18)."""
+        if self.caller.is_anonymous:
+            return self.submission.address
+        return f"key:{self.caller.key.id}" if self.caller.key.is_shared else ""
 
 
 class SubmitRequest:
@@ -96,34 +120,77 @@ class SubmitRequest:
     def quote(self, submission: Submission) -> float:
         """Return what the request would cost at most, in kudos, and store nothing."""
         with self._runtime.database.statements() as transaction:
-            authenticate(transaction, submission.api_key)
-            return kudos(self._plan(transaction, submission.chat).quote)
+            caller = authenticate(transaction, submission.api_key)
+            return kudos(self._plan(transaction, caller, submission.chat).quote)
 
     def __call__(self, submission: Submission) -> Accepted:
         """Store the request and let a worker have it.
 
         With an operation key, the same key and body again answer the first request.
         Raises InvalidApiKey, OperationKeyMismatch, CorruptPrompt, NoEligibleWorker,
-        ContractRefusal for an unknown model in a list, or KudosCapExceeded, with nothing stored.
+        ContractRefusal for an unknown model in a list, KudosCapExceeded, TooManyPrompts,
+        KudosUpfront or a SharedKey refusal, with nothing stored or held.
         """
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, submission.api_key)
-            key = _checked_key(submission, caller)
             try:
-                plan = self._plan(transaction, submission.chat)
-            except HordeError:
-                # What a new request would be refused for does not touch one that was accepted before.
-                replayed = self._replay(transaction, caller, submission, key)
-                if replayed is None:
+                accepted = self._submit(transaction, caller, submission)
+            except (SharedKeyEmpty, SharedKeyInsufficientKudos):
+                if not submission.chat.horde.allow_downgrade:
                     raise
-                return replayed
-            request_id = submission.proposed_id or uuid4()
-            if not self._store(transaction, caller, submission, plan, request_id, key):
-                replayed = self._replay(transaction, caller, submission, key)
-                if replayed is None:
-                    raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
-                return replayed
-        reach(FaultPoint.REQUEST_SIGNALLED)
+                # The key pays no more: the request goes on as anybody's, last in line (wire reference 4.8).
+                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), submission)
+        if not accepted.replayed:
+            reach(FaultPoint.REQUEST_SIGNALLED)
+            REQUESTS_ACCEPTED.inc()
+        return accepted
+
+    def _submit(self, transaction: Transaction, caller: Caller, submission: Submission) -> Accepted:
+        arrival = Arrival(
+            caller=caller,
+            submission=submission,
+            request_id=submission.proposed_id or uuid4(),
+            key=_checked_key(submission, caller),
+        )
+        try:
+            plan = self._plan(transaction, caller, submission.chat)
+            stored = self._admit(transaction, arrival, plan)
+        except HordeError:
+            # What a new request would be refused for does not touch one that was accepted before.
+            replayed = self._replay(transaction, arrival)
+            if replayed is None:
+                raise
+            return replayed
+        if stored is None:
+            replayed = self._replay(transaction, arrival)
+            if replayed is None:
+                raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
+            return replayed
+        return self._accepted(arrival.request_id, stored)
+
+    def _admit(self, transaction: Transaction, arrival: Arrival, plan: Plan) -> Plan | None:
+        """Store the request, cheaper if it cannot be had as asked; None when its operation key is taken."""
+        terms = self._terms(transaction, arrival.caller, plan)
+        try:
+            return plan if self._store(transaction, arrival, plan, terms) else None
+        except KudosUpfront:
+            cheaper = _cheaper(plan, terms.free_cap)
+            if cheaper is None:
+                raise
+        terms = self._terms(transaction, arrival.caller, cheaper)
+        return cheaper if self._store(transaction, arrival, cheaper, terms) else None
+
+    def _terms(self, transaction: Transaction, caller: Caller, plan: Plan) -> Terms:
+        asked = Asked(
+            models=plan.chat.models,
+            max_length=plan.requirements.max_length,
+            quote=plan.quote,
+            slow_workers=plan.chat.horde.slow_workers,
+        )
+        threads = self._online.last.threads
+        return terms_of(transaction, self._runtime.settings, caller, asked, threads=threads, downgraded=plan.downgraded)
+
+    def _accepted(self, request_id: UUID, plan: Plan) -> Accepted:
         REQUESTS_ACCEPTED.inc()
         log.info("request.accepted", request_id=str(request_id), max_length=plan.requirements.max_length)
         availability = self._online.last.availability(plan.requirements)
@@ -137,37 +204,34 @@ class SubmitRequest:
             warnings=plan.warnings,
         )
 
-    def _replay(
-        self, transaction: Transaction, caller: Caller, submission: Submission, key: str | None
-    ) -> Accepted | None:
+    def _replay(self, transaction: Transaction, arrival: Arrival) -> Accepted | None:
         """Find the request that this key already made, if the body is the same."""
-        if key is None:
+        if arrival.key is None:
             return None
         claimed = transaction.execute(
             select(OperationKey.fingerprint, OperationKey.request_id).where(
-                OperationKey.user_id == caller.user_id,
-                OperationKey.scope == _scope(caller, submission.address),
-                OperationKey.key == key,
+                OperationKey.user_id == arrival.caller.user_id,
+                OperationKey.scope == arrival.scope,
+                OperationKey.key == arrival.key,
             )
         ).one_or_none()
         if claimed is None:
             return None
-        if claimed.fingerprint != fingerprint(submission.chat):
+        if claimed.fingerprint != fingerprint(arrival.submission.chat):
             raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
         status = find_status(transaction, claimed.request_id, self._online.pool(transaction))
         return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
 
-    def _plan(self, transaction: Transaction, chat: ChatRequest) -> Plan:
+    def _plan(self, transaction: Transaction, caller: Caller, chat: ChatRequest) -> Plan:
         screened = self._filters.moderation(transaction).screened(chat)
-        asked = sized(screened, chat.max_tokens or self._runtime.settings.default_max_tokens)
+        length = chat.max_tokens or caller.key.at_most(self._runtime.settings.default_max_tokens)
+        check_key(caller, length)
+        asked = sized(screened, length)
         pool = self._pool_with_somebody(transaction, asked.requirements)
         if len(chat.models) > 1:
             require_known(transaction, chat.models, pool)
         fitting = fitted_to(pool.declarations, asked)
-        requirements = fitting.requirements
-        price = max(
-            quote(requirements.max_length, requirements.max_context_length, billions(model)) for model in chat.models
-        )
+        price = _price(chat, fitting.requirements)
         cap = chat.horde.max_kudos
         if cap is not None and kudos(price) > cap:
             raise KudosCapExceeded(
@@ -178,7 +242,7 @@ class SubmitRequest:
             )
         return Plan(
             chat=fitting.chat,
-            requirements=requirements,
+            requirements=fitting.requirements,
             context_tokens=fitting.context_tokens,
             prompt=fitting.prompt,
             submitted_prompt=asked.prompt,
@@ -206,26 +270,19 @@ class SubmitRequest:
             retry_after_seconds=30,
         )
 
-    def _store(
-        self,
-        transaction: Transaction,
-        caller: Caller,
-        submission: Submission,
-        plan: Plan,
-        request_id: UUID,
-        key: str | None,
-    ) -> bool:
-        requirements = plan.requirements
+    def _store(self, transaction: Transaction, arrival: Arrival, plan: Plan, terms: Terms) -> bool:
+        caller, submission, requirements = arrival.caller, arrival.submission, plan.requirements
         class_id = self._classes.intern(transaction, requirements)
         settings = self._runtime.settings
         row = transaction.execute(
-            _STORE,
+            STORE_ANONYMOUS if caller.is_anonymous else STORE,
             {
-                "id": request_id,
+                **terms.values(caller, requirements.models),
+                "id": arrival.request_id,
                 "user_id": caller.user_id,
-                "key": key,
-                "scope": _scope(caller, submission.address),
-                "fingerprint": fingerprint(submission.chat) if key else None,
+                "key": arrival.key,
+                "scope": arrival.scope,
+                "fingerprint": fingerprint(submission.chat) if arrival.key else None,
                 "class_id": class_id,
                 "requirements": Jsonb(requirements.stored()),
                 "max_length": requirements.max_length,
@@ -241,7 +298,6 @@ class SubmitRequest:
                 ),
                 "conformance": plan.chat.horde.conformance,
                 "quote": plan.quote,
-                "balance": caller.balance,
                 "ageing": AGEING_MILLIKUDOS_PER_SECOND,
                 "ttl": request_ttl_seconds(
                     deadline=submission.deadline_seconds,
@@ -252,51 +308,44 @@ class SubmitRequest:
                 "prompt": plan.prompt,
                 "submitted_prompt": plan.submitted_prompt,
             },
-        ).one_or_none()
-        if row is None:
+        ).one()
+        if row.request_id is None:
+            refuse(row, terms)
             return False
         signal = QueueSignal(class_id=class_id, requirements=requirements.stored())
         transaction.after_commit(lambda: reach(FaultPoint.REQUEST_STORED))
+        if terms.hold:
+            transaction.after_commit(lambda: reach(FaultPoint.RESERVATION_STORED))
         transaction.after_commit(lambda: self._runtime.bus.publish_queue(signal))
         return True
 
 
-_STORE = text(
-    """
-    WITH claimed AS (
-        INSERT INTO operation_keys (user_id, scope, key, fingerprint, request_id)
-        SELECT :user_id, :scope, CAST(:key AS text), CAST(:fingerprint AS text), :id
-        WHERE CAST(:key AS text) IS NOT NULL
-        ON CONFLICT DO NOTHING
-        RETURNING request_id
-    ), wanted AS (
-        SELECT request_id AS id FROM claimed
-        UNION ALL
-        SELECT CAST(:id AS uuid) WHERE CAST(:key AS text) IS NULL
-    ), made AS (
-        INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
-            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, sort_key, expires_at)
-        SELECT id, :user_id, true, 'queued', :class_id, :requirements, :max_length, :max_context_length,
-            :context_tokens, :job_ttl_seconds, :conformance, :quote,
-            extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:balance AS float8),
-            now() + make_interval(secs => :ttl)
-        FROM wanted
-        RETURNING id, class_id, sort_key, max_length, max_context_length
-    ), bodies AS (
-        INSERT INTO request_bodies (request_id, contract, prompt, submitted_prompt)
-        SELECT id, :contract, :prompt, :submitted_prompt FROM made
+def _price(chat: ChatRequest, requirements: Requirements) -> int:
+    """Return the most that the request can cost, on the dearest of its models."""
+    return max(
+        quote(requirements.max_length, requirements.max_context_length, billions(model)) for model in chat.models
     )
-    INSERT INTO queue_entries (request_id, class_id, sort_key, max_length, max_context_length,
-        images, tools, tools_temperature)
-    SELECT id, class_id, sort_key, max_length, max_context_length, :images, :tools, :tools_temperature FROM made
-    RETURNING request_id
-    """
-)
 
 
-def _scope(caller: Caller, address: str) -> str:
-    """Return what keeps anonymous requesters' keys apart: the address they come from (details D18)."""
-    return address if caller.is_anonymous else ""
+def _cheaper(plan: Plan, cap: int) -> Plan | None:
+    """Return the request as it needs no kudos held; None when its sender would not have it so (details D1)."""
+    chat, downgraded = plan.chat, plan.chat.horde.allow_downgrade
+    if downgraded:
+        chat = replace(chat, horde=replace(chat.horde, slow_workers=True))
+    elif chat.max_tokens is not None or not chat.horde.slow_workers:
+        return None
+    requirements = sized(chat, min(cap, plan.requirements.max_length)).requirements
+    warnings = plan.warnings
+    if chat.max_tokens is not None and requirements.max_length < plan.requirements.max_length:
+        warnings = (*warnings, f"max_tokens was lowered to {cap}: the account has no kudos to be held for more.")
+    return replace(
+        plan,
+        chat=chat,
+        requirements=requirements,
+        quote=_price(chat, requirements),
+        warnings=warnings,
+        downgraded=downgraded,
+    )
 
 
 def _checked_key(submission: Submission, caller: Caller) -> str | None:

@@ -26,6 +26,8 @@ def warm(world: World) -> World:
     verify_generation(world.runtime, generation_id)
     settle_batch(world.runtime)
     world.status(request_id)
+    for _ in range(2):
+        world.cancel(world.ask(max_tokens=64).id, api_key=world.requester_key, trusted_front=False)
     world.online._taken_at = time.monotonic() + 3600
     return world
 
@@ -35,11 +37,15 @@ def test_an_empty_pop_takes_one_statement(warm: World) -> None:
 
 
 def test_a_submit_takes_two_statements(warm: World) -> None:
-    assert count(warm.ask) == 2
+    assert count(lambda: warm.ask(max_tokens=64)) == 2
+
+
+def test_a_submit_that_may_need_kudos_held_looks_at_the_queue_too(warm: World) -> None:
+    assert count(lambda: warm.ask(max_tokens=512)) == 3
 
 
 def test_a_submit_with_an_operation_key_takes_two_statements(warm: World) -> None:
-    assert count(lambda: warm.ask("an-operation-key-of-22-chars")) == 2
+    assert count(lambda: warm.ask("an-operation-key-of-22-chars", max_tokens=64)) == 2
 
 
 def test_a_pop_with_a_job_takes_two_statements(warm: World) -> None:

@@ -191,7 +191,7 @@ def test_a_front_may_propose_the_id(world: World) -> None:
 def test_more_kudos_come_first_and_age_makes_up_for_it(world: World) -> None:
     world.execute(
         "INSERT INTO ledger_entries (business_key, kind, user_id, amount)"
-        " VALUES ('g', 'grant', :rich, 1000000), ('g', 'issue', 1, -1000000)",
+        " VALUES ('g', 'grant', :rich, 2000000), ('g', 'issue', 1, -2000000)",
         rich=world.owner_id,
     )
     poor = world.ask()

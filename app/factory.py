@@ -21,7 +21,6 @@ def create_app(runtime: Runtime) -> Flask:
     """Build the Flask app over one runtime."""
     app = Flask("horde")
     app.config["MAX_CONTENT_LENGTH"] = runtime.settings.body_limit_bytes
-    app.json.sort_keys = False  # type: ignore[attr-defined]
     app.extensions[EXTENSION] = build_services(runtime)
     for prefix in PREFIXES:
         name = prefix.strip("/").replace("/", "_")

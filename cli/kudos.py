@@ -12,7 +12,7 @@ from app.services import kudos as ledger
 from app.services.invariants import check
 from app.services.transfers import Gift, transfer
 from cli.context import open_transaction
-from cli.output import json_option, show, show_all
+from cli.output import ROW_ID, json_option, show, show_all
 
 
 @click.group()
@@ -21,7 +21,7 @@ def kudos() -> None:
 
 
 @kudos.command()
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @click.argument("amount")
 @json_option
 def grant(user_id: int, amount: str, as_json: bool) -> None:
@@ -34,8 +34,8 @@ def grant(user_id: int, amount: str, as_json: bool) -> None:
 
 
 @kudos.command("transfer")
-@click.argument("source_id", type=int)
-@click.argument("target_id", type=int)
+@click.argument("source_id", type=ROW_ID)
+@click.argument("target_id", type=ROW_ID)
 @click.argument("amount")
 @click.option("--idempotency-key", help="The same key again moves nothing, so a command may be repeated safely.")
 @json_option

@@ -81,7 +81,10 @@ class SubmitReply:
             if known is not None:
                 return known
             if row.state != GenerationState.SUBMITTED and not self._store(transaction, row, reply):
-                raise _aborted()
+                # The same submit, sent twice at once, came first: what became of that one is the answer.
+                known = _known_outcome(_load(transaction, api_key, generation_id))
+                if known is not None:
+                    return known
         verdict = self._wait(generation_id)
         return Receipt(None) if verdict is None else _receipt(verdict)
 
@@ -95,6 +98,8 @@ class SubmitReply:
             row = _load(transaction, api_key, generation_id)
             if row.state == GenerationState.FAULTED:
                 return Receipt(0.0)
+            if row.state in {GenerationState.SUBMITTED, GenerationState.VERIFIED, GenerationState.SETTLED}:
+                raise AbortedGen("This job's reply was submitted before, so it cannot be faulted any more.")
             if row.state != GenerationState.LEASED:
                 raise _aborted()
             why = Failure(GenerationState.FAULTED, code)

@@ -264,7 +264,7 @@ class SubmitRequest:
         names = ", ".join(requirements.models)
         served = sorted({entry.model_id for entry in pool.declarations if entry.model_id})
         raise NoEligibleWorker(
-            f"No online worker serves {names}. Online now: {', '.join(served) or 'none'}.",
+            f"No online worker serves {names}.",
             param="model",
             metadata={"models": list(requirements.models), "online": served},
             retry_after_seconds=30,

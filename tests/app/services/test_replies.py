@@ -66,6 +66,16 @@ def test_the_same_submit_again_is_answered_with_the_first_reward(world: World) -
     assert first.reward is not None
 
 
+def test_one_submit_sent_eight_times_at_once_is_taken_each_time(world: World) -> None:
+    _, generation_id = world.leased()
+    with ThreadPoolExecutor(8) as pool:
+        receipts = list(
+            pool.map(lambda _: world.replies.deliver(world.owner_key, generation_id, world.reply()), range(8))
+        )
+    assert {receipt.reward for receipt in receipts} == {None}
+    assert world.execute("SELECT count(*) FROM replies") == [(1,)]
+
+
 def test_verification_run_four_times_at_once_comes_to_one_verdict(world: World) -> None:
     _, generation_id = world.leased()
     world.deliver(generation_id)

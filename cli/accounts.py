@@ -6,10 +6,11 @@ import click
 
 from app.domain.errors import NotFound
 from app.domain.pricing import KUDOS, kudos
+from app.domain.shared_key_terms import LONGEST_EXPIRY_DAYS
 from app.models.account import AccountKind
 from app.services import accounts
 from app.services.escrow import escrow_of
-from app.services.kudos import balance
+from app.services.kudos import LARGEST_AMOUNT, balance
 from cli.context import open_transaction
 from cli.output import ROW_ID, json_option, show, show_all
 
@@ -80,7 +81,7 @@ def show_user(user_id: int, as_json: bool) -> None:
 
 
 @user.command("role")
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @click.argument("role", type=click.Choice([role.value for role in accounts.Role]))
 @click.option("--remove", is_flag=True, help="Take the role instead of giving it.")
 @json_option
@@ -94,8 +95,8 @@ def set_role(user_id: int, role: str, remove: bool, as_json: bool) -> None:
 
 
 @user.command("concurrency")
-@click.argument("user_id", type=int)
-@click.argument("limit", type=click.IntRange(0), required=False)
+@click.argument("user_id", type=ROW_ID)
+@click.argument("limit", type=click.IntRange(0, 2**31 - 1), required=False)
 @json_option
 def set_concurrency(user_id: int, limit: int | None, as_json: bool) -> None:
     """Let an account have LIMIT requests waiting; without LIMIT, as many as its kind."""
@@ -113,8 +114,10 @@ def key() -> None:
 @key.command("create")
 @click.argument("user_id", type=ROW_ID)
 @click.option("--name", default="key", show_default=True, help="What the key is for.")
-@click.option("--days", type=click.IntRange(1), help="The key expires after so many days.")
-@click.option("--kudos-limit", type=click.FloatRange(0), help="Kudos that may be spent with the key.")
+@click.option("--days", type=click.IntRange(1, LONGEST_EXPIRY_DAYS), help="The key expires after so many days.")
+@click.option(
+    "--kudos-limit", type=click.FloatRange(0, LARGEST_AMOUNT / KUDOS), help="Kudos that may be spent with the key."
+)
 @json_option
 def create_key(user_id: int, name: str, days: int | None, kudos_limit: float | None, as_json: bool) -> None:
     """Give an account one more key. It is shown here and never again."""

@@ -34,8 +34,8 @@ def grant(user_id: int, amount: str, as_json: bool) -> None:
 
 
 @kudos.command("transfer")
-@click.argument("source_id", type=int)
-@click.argument("target_id", type=int)
+@click.argument("source_id", type=ROW_ID)
+@click.argument("target_id", type=ROW_ID)
 @click.argument("amount")
 @click.option("--idempotency-key", help="The same key again moves nothing, so a command may be repeated safely.")
 @json_option

@@ -72,7 +72,7 @@ class TransferKudos:
                 source_id=caller.user_id,
                 target=target_of(username),
                 amount=transfer_amount(amount),
-                idempotency_key=_checked(idempotency_key),
+                idempotency_key=idempotency_key,
                 key=caller.key,
             )
             transfer_id = transfer(transaction, gift)
@@ -83,8 +83,10 @@ class TransferKudos:
 def transfer(transaction: Transaction, gift: Gift) -> UUID:
     """Move kudos inside this transaction and return the transfer's id, an earlier one's for a repeated key.
 
-    Raises a refusal of its own for every reason not to give (wire reference 1.7).
+    Raises BadRequest for a key that cannot be one, and a refusal of its own for every
+    reason not to give (wire reference 1.7).
     """
+    _check_key(gift.idempotency_key)
     target = _find_target(transaction, gift)
     for user_id in sorted({gift.source_id, target.id}):
         # Both, always in the same order: a transfer back at the same moment waits its turn.
@@ -190,12 +192,11 @@ def _move(transaction: Transaction, gift: Gift, target: Row[Any]) -> UUID:
     return transfer_id
 
 
-def _checked(idempotency_key: str | None) -> str | None:
+def _check_key(idempotency_key: str | None) -> None:
     if idempotency_key is None:
-        return None
+        return
     if not 1 <= len(idempotency_key) <= LONGEST_IDEMPOTENCY_KEY or not idempotency_key.isprintable():
         raise BadRequest("Idempotency-Key: must have 1 to 255 printable characters.", param="Idempotency-Key")
-    return idempotency_key
 
 
 _ACCOUNT = text("SELECT id, username, kind, flagged, education, deleted FROM users WHERE id = :id")

@@ -82,3 +82,20 @@ def test_a_service_account_needs_its_passkey(run: Run) -> None:
     assert run("user", "create", "front", "--kind", "service").exit_code == 2
     assert run("user", "create", "front", "--kind", "service", "--passkey", "short").exit_code == 2
     assert create(run, "front", "--kind", "service", "--passkey", "sixteen-characters") >= 100
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("key", "create", 0, "--kudos-limit", "inf"),
+        ("key", "create", 0, "--kudos-limit", "1e300"),
+        ("key", "create", 0, "--days", 10**9),
+        ("user", "concurrency", 0, 2**40),
+        ("kudos", "transfer", 0, 2**64, 1),
+        ("kudos", "transfer", 100, 0, 1, "--idempotency-key", "k" * 256),
+    ],
+)
+def test_a_number_or_key_beyond_what_can_be_kept_is_refused(run: Run, words: tuple[object, ...]) -> None:
+    refused = run(*words)
+    assert refused.exit_code in (1, 2)
+    assert "Error: " in refused.output

@@ -44,14 +44,9 @@ def test_an_account_can_have_more_keys_and_lose_them(run: Run, ann: str) -> None
     assert run("key", "revoke", key_id).exit_code == 1
 
 
-def kudos_of(run: Run, user_id: str) -> float:
-    return float(json.loads(run("user", "show", user_id, "--json").output)["kudos"])
-
-
 def test_granted_kudos_are_on_the_account_and_the_books_balance(run: Run, ann: str) -> None:
-    before = kudos_of(run, ann)
     run("kudos", "grant", ann, "12.5")
-    assert kudos_of(run, ann) == before + 12.5
+    assert json.loads(run("user", "show", ann, "--json").output)["kudos"] == 26.5
     checked = run("kudos", "check", "--at-rest")
     assert (checked.exit_code, checked.output) == (0, "every rule holds\n")
 
@@ -69,11 +64,10 @@ def test_a_broken_rule_is_named_and_ends_with_1(run: Run, ann: str) -> None:
 
 @pytest.mark.parametrize("amount", ["nan", "inf", "-1", "0", "1.0001", "much", "1e30"])
 def test_an_amount_that_is_none_is_refused(run: Run, ann: str, amount: str) -> None:
-    before = kudos_of(run, ann)
     refused = run("kudos", "grant", ann, "--", amount)
     assert refused.exit_code == 1
     assert "amount: must" in refused.output
-    assert kudos_of(run, ann) == before
+    assert json.loads(run("user", "show", ann, "--json").output)["kudos"] == 14.0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import structlog
 from flask import Flask, Response, g, request
 from prometheus_client import Histogram
 
-from app.api import chat, health, internal, text, worker
+from app.api import chat, health, internal, kudos, register, text, users, worker
 from app.api.errors import register_errors
 from app.api.services import EXTENSION, build_services
 from app.services.runtime import Runtime
@@ -21,13 +21,15 @@ def create_app(runtime: Runtime) -> Flask:
     """Build the Flask app over one runtime."""
     app = Flask("horde")
     app.config["MAX_CONTENT_LENGTH"] = runtime.settings.body_limit_bytes
-    app.json.sort_keys = False  # type: ignore[attr-defined]
     app.extensions[EXTENSION] = build_services(runtime)
     for prefix in PREFIXES:
         name = prefix.strip("/").replace("/", "_")
         app.register_blueprint(chat.blueprint, url_prefix=prefix, name=f"chat_{name}")
         app.register_blueprint(text.blueprint, url_prefix=prefix, name=f"text_{name}")
         app.register_blueprint(worker.blueprint, url_prefix=prefix, name=f"worker_{name}")
+        app.register_blueprint(kudos.blueprint, url_prefix=prefix, name=f"kudos_{name}")
+        app.register_blueprint(users.blueprint, url_prefix=prefix, name=f"users_{name}")
+    app.register_blueprint(register.blueprint)
     app.register_blueprint(internal.blueprint)
     app.register_blueprint(health.blueprint)
     register_errors(app)

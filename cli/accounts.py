@@ -1,14 +1,18 @@
 """`horde user` and `horde key`."""
 
+from datetime import UTC, datetime, timedelta
+
 import click
 
 from app.domain.errors import NotFound
-from app.domain.pricing import kudos
+from app.domain.pricing import KUDOS, kudos
+from app.domain.shared_key_terms import LONGEST_EXPIRY_DAYS
 from app.models.account import AccountKind
 from app.services import accounts
-from app.services.kudos import balance
+from app.services.escrow import escrow_of
+from app.services.kudos import LARGEST_AMOUNT, balance
 from cli.context import open_transaction
-from cli.output import json_option, show, show_all
+from cli.output import ROW_ID, json_option, show, show_all
 
 KINDS = [kind.value for kind in (AccountKind.USER, AccountKind.ADMIN, AccountKind.SERVICE)]
 
@@ -27,8 +31,8 @@ def create_user(username: str, kind: str, passkey: str | None, as_json: bool) ->
     """Create an account with a key. The key is shown here and never again."""
     if (passkey is not None) != (kind == AccountKind.SERVICE.value):
         raise click.UsageError("--passkey belongs to --kind service, and is needed there.")
-    if passkey is not None and len(passkey) < 16:
-        raise click.UsageError("--passkey: must have at least 16 characters.")
+    if passkey is not None and len(passkey) < accounts.SHORTEST_PASSKEY:
+        raise click.UsageError(f"--passkey: must have at least {accounts.SHORTEST_PASSKEY} characters.")
     with open_transaction() as transaction:
         made = accounts.create_user(transaction, username, AccountKind(kind))
         _, key = accounts.create_key(transaction, made, "first")
@@ -40,7 +44,7 @@ def create_user(username: str, kind: str, passkey: str | None, as_json: bool) ->
 
 
 @user.command("show")
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @json_option
 def show_user(user_id: int, as_json: bool) -> None:
     """Show an account, its balance and its keys (their names, never the keys)."""
@@ -51,12 +55,22 @@ def show_user(user_id: int, as_json: bool) -> None:
             "id": found.id,
             "alias": found.alias,
             "kind": found.kind,
-            "trusted": found.trusted,
+            "roles": ", ".join(found.roles) or None,
+            "concurrency": found.concurrency,
             "kudos": kudos(balance(transaction, user_id)),
+            "escrow": kudos(escrow_of(transaction, user_id)),
             "created_at": found.created_at,
         }
         rows = [
-            {"key_id": key.id, "name": key.name, "created_at": key.created_at, "revoked_at": key.revoked_at}
+            {
+                "key_id": key.id,
+                "name": key.name,
+                "shared": key.is_shared,
+                "kudos_limit": None if key.kudos_limit is None else kudos(key.kudos_limit),
+                "created_at": key.created_at,
+                "expires_at": key.expires_at,
+                "revoked_at": key.revoked_at,
+            }
             for key in keys
         ]
     if as_json:
@@ -66,25 +80,61 @@ def show_user(user_id: int, as_json: bool) -> None:
     show_all(rows, as_json=False)
 
 
+@user.command("role")
+@click.argument("user_id", type=ROW_ID)
+@click.argument("role", type=click.Choice([role.value for role in accounts.Role]))
+@click.option("--remove", is_flag=True, help="Take the role instead of giving it.")
+@json_option
+def set_role(user_id: int, role: str, remove: bool, as_json: bool) -> None:
+    """Give an account a role, or take it."""
+    with open_transaction() as transaction:
+        accounts.get_account(transaction, user_id)
+        accounts.set_role(transaction, user_id, accounts.Role(role), held=not remove)
+        roles = accounts.get_account(transaction, user_id).roles
+    show({"id": user_id, "roles": ", ".join(roles) or None}, as_json=as_json)
+
+
+@user.command("concurrency")
+@click.argument("user_id", type=ROW_ID)
+@click.argument("limit", type=click.IntRange(0, 2**31 - 1), required=False)
+@json_option
+def set_concurrency(user_id: int, limit: int | None, as_json: bool) -> None:
+    """Let an account have LIMIT requests waiting; without LIMIT, as many as its kind."""
+    with open_transaction() as transaction:
+        accounts.get_account(transaction, user_id)
+        accounts.set_concurrency(transaction, user_id, limit)
+    show({"id": user_id, "concurrency": limit}, as_json=as_json)
+
+
 @click.group()
 def key() -> None:
     """Create and revoke keys."""
 
 
 @key.command("create")
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @click.option("--name", default="key", show_default=True, help="What the key is for.")
+@click.option("--days", type=click.IntRange(1, LONGEST_EXPIRY_DAYS), help="The key expires after so many days.")
+@click.option(
+    "--kudos-limit", type=click.FloatRange(0, LARGEST_AMOUNT / KUDOS), help="Kudos that may be spent with the key."
+)
 @json_option
-def create_key(user_id: int, name: str, as_json: bool) -> None:
+def create_key(user_id: int, name: str, days: int | None, kudos_limit: float | None, as_json: bool) -> None:
     """Give an account one more key. It is shown here and never again."""
     with open_transaction() as transaction:
         accounts.get_account(transaction, user_id)
-        key_id, value = accounts.create_key(transaction, user_id, name)
+        key_id, value = accounts.create_key(
+            transaction,
+            user_id,
+            name,
+            expires_at=None if days is None else datetime.now(UTC) + timedelta(days=days),
+            kudos_limit=None if kudos_limit is None else round(kudos_limit * KUDOS),
+        )
     show({"key_id": key_id, "api_key": value}, as_json=as_json)
 
 
 @key.command("revoke")
-@click.argument("key_id", type=int)
+@click.argument("key_id", type=ROW_ID)
 def revoke_key(key_id: int) -> None:
     """Make a key useless from now on."""
     with open_transaction() as transaction:

@@ -6,22 +6,22 @@ import click
 
 from app.domain.errors import BadRequest
 from app.domain.pricing import kudos as shown_kudos
+from app.domain.transfer_rules import whole_millikudos
 from app.services import accounts
 from app.services import kudos as ledger
 from app.services.invariants import check
+from app.services.transfers import Gift, transfer
 from cli.context import open_transaction
-from cli.output import json_option, show, show_all
-
-MILLI = 1000
+from cli.output import ROW_ID, json_option, show, show_all
 
 
 @click.group()
 def kudos() -> None:
-    """Grant kudos, and check that the books balance."""
+    """Grant and transfer kudos, and check that the books balance."""
 
 
 @kudos.command()
-@click.argument("user_id", type=int)
+@click.argument("user_id", type=ROW_ID)
 @click.argument("amount")
 @json_option
 def grant(user_id: int, amount: str, as_json: bool) -> None:
@@ -31,6 +31,26 @@ def grant(user_id: int, amount: str, as_json: bool) -> None:
         business_key = ledger.grant(transaction, user_id, _millikudos(amount))
         after = ledger.balance(transaction, user_id)
     show({"movement": business_key, "kudos": shown_kudos(after)}, as_json=as_json)
+
+
+@kudos.command("transfer")
+@click.argument("source_id", type=ROW_ID)
+@click.argument("target_id", type=ROW_ID)
+@click.argument("amount")
+@click.option("--idempotency-key", help="The same key again moves nothing, so a command may be repeated safely.")
+@json_option
+def transfer_kudos(source_id: int, target_id: int, amount: str, idempotency_key: str | None, as_json: bool) -> None:
+    """Move AMOUNT kudos from one account to another, by the rules that bind their owners."""
+    with open_transaction() as transaction:
+        gift = Gift(
+            source_id=source_id,
+            target=target_id,
+            amount=_millikudos(amount),
+            idempotency_key=idempotency_key,
+        )
+        transfer_id = transfer(transaction, gift)
+        left = ledger.balance(transaction, source_id)
+    show({"movement": f"transfer:{transfer_id}", "kudos": shown_kudos(left)}, as_json=as_json)
 
 
 @kudos.command("check")
@@ -51,9 +71,6 @@ def check_books(at_rest: bool, as_json: bool) -> None:
 
 def _millikudos(amount: str) -> int:
     try:
-        value = Decimal(amount) * MILLI
+        return whole_millikudos(Decimal(amount))
     except InvalidOperation:
         raise BadRequest("amount: must be a number.", param="amount") from None
-    if not value.is_finite() or value != value.to_integral_value():
-        raise BadRequest("amount: must have at most three decimals.", param="amount")
-    return int(value)

@@ -1,4 +1,4 @@
-"""How commands print: a table for people, or JSON for scripts."""
+"""What commands share: how they take ids, and how they print, a table for people or JSON for scripts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 Row = Mapping[str, Any]
+
+ROW_ID = click.IntRange(0, 2**63 - 1)
+"""An id as the database keeps them."""
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:

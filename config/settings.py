@@ -6,9 +6,9 @@ environment is refused with all its problems listed at once (`SettingsError`).
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MASK = "********"
@@ -41,9 +41,23 @@ def _http_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _login(value: SecretStr) -> SecretStr:
+    user, separator, password = value.get_secret_value().partition(":")
+    if not (user and separator and password):
+        raise ValueError("must be user:password")
+    return value
+
+
+def _postgres_scheme(value: str) -> str:
+    _postgres_url(value)
+    return value
+
+
 PostgresUrl = Annotated[str, AfterValidator(_postgres_url)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Login = Annotated[SecretStr, AfterValidator(_login)]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class FrontSettings(BaseSettings):
@@ -63,7 +77,7 @@ class FrontSettings(BaseSettings):
     horde_metrics_port: int | None = Field(
         default=None, ge=1, le=65535, description="Port for health and metrics of a process without HTTP of its own."
     )
-    horde_log_level: str = Field(default="INFO", description="Lowest level that is logged.")
+    horde_log_level: LogLevel = Field(default="INFO", description="Lowest level that is logged.")
 
     native_threads: int = Field(default=16, ge=2, le=256, description="Request threads of a web process.")
     native_processes: int = Field(default=1, ge=1, le=64, description="Web processes behind one port.")
@@ -71,7 +85,7 @@ class FrontSettings(BaseSettings):
         default="http://127.0.0.1:7001", description="Roots of the native API that the front uses, comma separated."
     )
     service_passkey: SecretStr | None = Field(
-        default=None, description="Passkey of the service account that the front speaks as."
+        default=None, min_length=16, description="Passkey of the service account that the front speaks as."
     )
     trusted_proxies: int = Field(default=0, ge=0, le=8, description="Proxies in front of us that set X-Forwarded-For.")
 
@@ -102,20 +116,30 @@ class FrontSettings(BaseSettings):
     queue_refresh_seconds: float = Field(default=2.0, gt=0, description="Period of the queue's figures.")
     rescue_after_seconds: float = Field(default=5.0, gt=0, description="Age at which a waiting row is re-dispatched.")
     rescue_attempts: int = Field(default=10, ge=1, description="Attempts after which a stuck row becomes terminal.")
+    schema_limit_seconds: int = Field(
+        default=5, ge=1, le=20, description="Time that a reply gets to be judged by its client's schema."
+    )
+    schema_attempts: int = Field(
+        default=3, ge=1, description="Judgements begun and not ended after which a schema faults its request."
+    )
     settlement_batch: int = Field(default=500, ge=1, le=5000, description="Generations settled in one transaction.")
     body_retention_seconds: int = Field(default=1200, ge=0, description="Bodies are erased this long after the end.")
+
+    anonymous_concurrency: int = Field(
+        default=500, ge=1, description="Anonymous requests that may wait for the same models."
+    )
+    user_concurrency: int = Field(default=30, ge=1, description="Requests of one account that may wait.")
+    education_concurrency: int = Field(
+        default=200, ge=1, description="Requests of an account with the education role that may wait."
+    )
+    kudos_trust_threshold: float = Field(
+        default=10_000, ge=0, description="Kudos in escrow above which an account of seven days is trusted."
+    )
 
     database_connection_limit: int = Field(
         default=90, ge=40, description="Connections that all processes together may hold."
     )
-    flower_basic_auth: SecretStr | None = Field(default=None, description="user:password for Flower.")
-
-    @model_validator(mode="after")
-    def _check_passkey(self) -> Self:
-        key = self.service_passkey
-        if key is not None and len(key.get_secret_value()) < 16:
-            raise ValueError("SERVICE_PASSKEY: must have at least 16 characters")
-        return self
+    flower_basic_auth: Login | None = Field(default=None, description="user:password for Flower.")
 
     @property
     def celery_broker_url(self) -> str:
@@ -151,9 +175,11 @@ class LauncherSettings(BaseSettings):
 
     horde_home: Path | None = Field(default=None, description="Data folder; .horde in the checkout when not set.")
     horde_port_base: int = Field(default=7000, ge=1, le=65_500, description="First port of the horde's block.")
-    database_url: str | None = Field(default=None, description="PostgreSQL to use instead of one of its own.")
-    redis_url: str | None = Field(default=None, description="Redis to use instead of one of its own.")
-    s3_endpoint_url: str | None = Field(default=None, description="S3 store to use instead of one of its own.")
+    database_url: Annotated[str, AfterValidator(_postgres_scheme)] | None = Field(
+        default=None, repr=False, description="PostgreSQL to use instead of one of its own."
+    )
+    redis_url: RedisUrl | None = Field(default=None, repr=False, description="Redis to use instead of one of its own.")
+    s3_endpoint_url: HttpUrl | None = Field(default=None, description="S3 store to use instead of one of its own.")
 
 
 class Settings(FrontSettings):
@@ -209,5 +235,8 @@ def _load(kind: type[Loaded]) -> Loaded:
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The process's settings, read once."""
-    return load_settings()
+    """The process's settings, read once; a bad environment ends the process with every problem named."""
+    try:
+        return load_settings()
+    except SettingsError as error:
+        raise SystemExit(f"The environment cannot be used:\n{error}") from None

@@ -7,6 +7,7 @@ the problem. The envelope always has its five keys.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from app.domain.declaration import Guarantee
 from app.domain.errors import HordeError
 from front.wire import encode
 
@@ -279,12 +280,16 @@ def declaration_gap(gap: Mapping[str, object]) -> Problem:
     missing = gap.get("missing")
     needs = [need for need in missing if isinstance(need, dict)] if isinstance(missing, list) else []
     told = ", ".join(f"{need.get('name')} (declared by {need.get('workers', 0)} workers)" for need in needs)
+    only_guarantees = all(need.get("name") in frozenset(Guarantee) for need in needs)
+    advice = (
+        "Set horde.conformance to 'best_effort' to do without, or choose another model."
+        if only_guarantees
+        else "Leave the feature out, or choose another model."
+    )
     return Problem(
         404,
         "no_worker_supports_features",
-        f"No online worker of this model supports everything that the request needs: {told}. "
-        "Leave the feature out, choose another model, or set horde.conformance to 'best_effort' "
-        "where only a guarantee is missing.",
+        f"No online worker of this model supports everything that the request needs: {told}. {advice}",
         metadata={"missing": needs},
     )
 
@@ -296,7 +301,7 @@ def limits_gap(gap: Mapping[str, object]) -> Problem:
         # Agents look for this phrase to shorten the conversation on their own.
         message = (
             f"This model's maximum context length is {largest} tokens. However, the request needs {asked} tokens. "
-            "Shorten the messages or lower max_tokens."
+            "Shorten the messages, lower max_tokens, or set horde.context_fit to 'truncate_oldest' to drop the oldest."
         )
     else:
         message = f"No online worker of this model takes {limit} {asked}; the largest declared is {largest}."

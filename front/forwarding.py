@@ -75,7 +75,7 @@ def target_path() -> str:
     raw = scope["raw_path"].decode("latin-1")
     decoded = unquote(raw)
     if _TRAVERSAL.search(decoded) or _TRAVERSAL.search(unquote(decoded)):
-        raise FrontError(errors.unknown_route(request.method, "(path)"))
+        raise FrontError(errors.unknown_route(request.method, decoded))
     query = scope["query_string"].decode("latin-1")
     return f"{raw}?{query}" if query else raw
 

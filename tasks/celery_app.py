@@ -1,5 +1,7 @@
 """The Celery app: settings from celeryconfig, one runtime a process, opened after the fork."""
 
+from functools import lru_cache
+
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_process_init
 
@@ -11,19 +13,15 @@ from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
 
-celery = Celery("horde", include=["tasks.verdict", "tasks.settlement", "tasks.upkeep"])
+celery = Celery("horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep"])
 celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 
-_runtime: Runtime | None = None
 
-
+@lru_cache(maxsize=1)
 def runtime() -> Runtime:
-    """Return this process's runtime, made on first use: never before a fork."""
-    global _runtime  # noqa: PLW0603 - one runtime a process is the point
-    if _runtime is None:
-        _runtime = build_runtime(get_settings(), celery, pool_size=POOL_SIZE, application="tasks")
-    return _runtime
+    """Return this process's runtime, made on first use."""
+    return build_runtime(get_settings(), celery, pool_size=POOL_SIZE, application="tasks")
 
 
 @setup_logging.connect
@@ -33,10 +31,9 @@ def _configure_logging(**_: object) -> None:
 
 @worker_process_init.connect
 def _leave_the_parents_runtime(**_: object) -> None:
-    global _runtime  # noqa: PLW0603 - see above
-    if _runtime is not None:
-        _runtime.database.reopen_after_fork()
-        _runtime = None
+    if runtime.cache_info().currsize:
+        runtime().database.reopen_after_fork()
+        runtime.cache_clear()
 
 
 @worker_init.connect

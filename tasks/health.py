@@ -1,15 +1,13 @@
 """Health and metrics of a Celery process, on a port of its own (operations O4)."""
 
 import json
-import os
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
-
 from app.services.readiness import readiness
 from app.services.runtime import Runtime
+from config.metrics import exposition
 from config.settings import get_settings
 
 
@@ -48,8 +46,5 @@ def _ready(runtime: Runtime) -> tuple[int, str, bytes]:
 
 
 def _metrics() -> tuple[int, str, bytes]:
-    registry: CollectorRegistry = REGISTRY
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return 200, CONTENT_TYPE_LATEST, generate_latest(registry)
+    figures, content_type = exposition()
+    return 200, content_type, figures

@@ -4,6 +4,8 @@ from app.domain.task_names import TaskName
 from config.settings import Settings
 
 FOLD_SECONDS = 10.0
+ESCROW_SECONDS = 60.0
+UPTIME_SECONDS = 30.0
 ERASE_SECONDS = 60.0
 VACUUM_SECONDS = 30.0
 SPEEDS_SECONDS = 15.0
@@ -15,6 +17,8 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
         TaskName.SWEEP: settings.sweep_seconds,
         TaskName.PUBLISH_ENDED: settings.sweep_seconds,
         TaskName.FOLD_BALANCES: FOLD_SECONDS,
+        TaskName.REVIEW_ESCROW: ESCROW_SECONDS,
+        TaskName.REWARD_UPTIME: UPTIME_SECONDS,
         TaskName.ERASE_BODIES: ERASE_SECONDS,
         TaskName.VACUUM_QUEUE: VACUUM_SECONDS,
         TaskName.REFRESH_QUEUE: settings.queue_refresh_seconds,

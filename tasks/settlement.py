@@ -1,8 +1,10 @@
-"""Tasks of the `settlement` queue: the ledger and its balances."""
+"""Tasks of the `settlement` queue: the ledger, its balances, and what owners earn beside replies."""
 
 from app.domain.task_names import TaskName
+from app.services.escrow import review_escrow
 from app.services.kudos import fold_balances
 from app.services.settle import settle_batch
+from app.services.uptime import reward_uptime
 from tasks.celery_app import celery, runtime
 
 
@@ -16,3 +18,15 @@ def settle() -> None:
 def fold() -> None:
     """Fold new ledger entries into balances."""
     fold_balances(runtime())
+
+
+@celery.task(name=TaskName.REVIEW_ESCROW.value, max_retries=0)
+def review() -> None:
+    """Trust owners who earned it, and release what waited for them."""
+    review_escrow(runtime())
+
+
+@celery.task(name=TaskName.REWARD_UPTIME.value, max_retries=0)
+def uptime() -> None:
+    """Reward workers whose window is full."""
+    reward_uptime(runtime())

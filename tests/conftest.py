@@ -1,4 +1,4 @@
-"""Real services for every test that needs them: one set a session, a fresh database a test."""
+"""Real services and a running horde for the tests that need them: one set a session, a fresh database a test."""
 
 import os
 from collections.abc import Iterator
@@ -10,9 +10,11 @@ from alembic.config import Config
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from tests.support.horde import PROCESSES, HordeProcesses
 from tests.support.services import LocalServices
 
 TEMPLATE = "horde_template"
+FLOWS = "horde_flows"
 PASSKEY = "test-service-passkey"
 
 
@@ -28,10 +30,12 @@ def as_admin(services: LocalServices, *statements: str) -> None:
     engine = create_engine(
         make_url(services.database_url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT"
     )
-    with engine.connect() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-    engine.dispose()
+    try:
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+    finally:
+        engine.dispose()
 
 
 def url_of(services: LocalServices, database: str) -> str:
@@ -63,3 +67,32 @@ def database_url(services: LocalServices, template_database: str) -> Iterator[st
     as_admin(services, f"CREATE DATABASE {name} TEMPLATE {template_database}")
     yield url_of(services, name)
     as_admin(services, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def running_horde(
+    services: LocalServices, template_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HordeProcesses]:
+    """Every process of a horde, with a worker on the scripted backend."""
+    as_admin(services, f"CREATE DATABASE {FLOWS} TEMPLATE {template_database}")
+    horde = HordeProcesses(services, url_of(services, FLOWS), tmp_path_factory.mktemp("horde"))
+    try:
+        horde.start_all()
+        yield horde
+    finally:
+        horde.close()
+
+
+@pytest.fixture
+def horde(running_horde: HordeProcesses) -> Iterator[HordeProcesses]:
+    """The horde with every process up, and sound once the flow has ended."""
+    dead = [name for name in PROCESSES if not running_horde.is_alive(name)]
+    for name in dead:
+        running_horde.start(name)
+    if dead:
+        running_horde.wait_ready()
+    yield running_horde
+    for name in PROCESSES:
+        if not running_horde.is_alive(name):
+            running_horde.start(name)
+    running_horde.require_sound()

@@ -19,7 +19,9 @@ from app.adapters.breaker import Breaker
 from app.domain.redis_keys import QUEUE_CHANNEL, ChatEvent, QueueSignal, chat_channel, chat_event, verdict_key
 from config.settings import Settings
 
-SOCKET_TIMEOUT_SECONDS = 1.0
+SOCKET_TIMEOUT_SECONDS = 0.4
+"""A frozen Redis costs a call this long, twice at the most, and then nothing until the breaker closes."""
+
 REST_SECONDS = 1.0
 VERDICT_TTL_SECONDS = 60
 

@@ -64,7 +64,7 @@ def _http_error(error: HTTPException) -> Response:
 
 def _unexpected(error: Exception) -> Response:
     log.error("request.failed", error=type(error).__name__, exc_info=error)
-    return json_response({"message": "Internal Server Error", "rc": HordeError.rc}, 500)
+    return error_response(HordeError("Internal Server Error"))
 
 
 def register_errors(app: Flask) -> None:

@@ -1,12 +1,10 @@
 """Health and metrics of a web process (operations O4)."""
 
-import os
-
 from flask import Blueprint, Response
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
 
 from app.api.errors import json_response
 from app.api.services import services
+from config.metrics import exposition
 
 blueprint = Blueprint("health", __name__)
 
@@ -30,8 +28,5 @@ def ready() -> Response:
 @blueprint.get("/metrics")
 def metrics() -> Response:
     """Answer with this port's figures, of all its processes."""
-    registry: CollectorRegistry = REGISTRY
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+    figures, content_type = exposition()
+    return Response(figures, content_type=content_type)

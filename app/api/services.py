@@ -13,14 +13,18 @@ from app.services.online import OnlineWorkers
 from app.services.pop import Pop
 from app.services.queue_info import QueueInfo
 from app.services.readiness import readiness
+from app.services.registration import Register
 from app.services.release_job import ReleaseJob
 from app.services.request_status import ReadStatus, Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
+from app.services.shared_keys import SharedKeys
 from app.services.submit_reply import SubmitReply
 from app.services.submit_request import SubmitRequest
 from app.services.submit_text import SubmitText
 from app.services.submit_text_reply import SubmitTextReply
+from app.services.transfers import TransferKudos
+from app.services.user_profile import ReadUser
 
 EXTENSION = "horde"
 
@@ -39,6 +43,10 @@ class NativeServices:
     submit_reply: SubmitReply
     submit_text_reply: SubmitTextReply
     release_job: ReleaseJob
+    transfer_kudos: TransferKudos
+    shared_keys: SharedKeys
+    read_user: ReadUser
+    register: Register
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
 
@@ -60,6 +68,10 @@ def build_services(runtime: Runtime) -> NativeServices:
         submit_reply=SubmitReply(runtime),
         submit_text_reply=SubmitTextReply(runtime),
         release_job=ReleaseJob(runtime),
+        transfer_kudos=TransferKudos(runtime),
+        shared_keys=SharedKeys(runtime),
+        read_user=ReadUser(runtime),
+        register=Register(runtime),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
     )

@@ -80,8 +80,8 @@ def _pop_key(body: Mapping[str, object]) -> str | None:
     value = body.get("pop_key")
     if value is None:
         return None
-    if not isinstance(value, str) or not 1 <= len(value) <= POP_KEY_LENGTH:
-        raise BadRequest("pop_key: must be a string of 1 to 255 characters.", param="pop_key")
+    if not isinstance(value, str) or not 1 <= len(value) <= POP_KEY_LENGTH or not value.isprintable():
+        raise BadRequest("pop_key: must be a string of 1 to 255 printable characters.", param="pop_key")
     return value
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "covers",
     "covers_whole_class",
     "gaps",
-    "largest_max_length",
+    "largest_limit",
     "may_cover",
     "parse_declaration",
     "required_chat_features",
@@ -143,18 +143,19 @@ def gaps(declarations: Iterable[Declaration], requirements: Requirements) -> Ava
     )
 
 
-def largest_max_length(declarations: Iterable[Declaration], requirements: Requirements) -> int | None:
-    """Largest `max_length` of the workers that have the model and the features; None when none does.
+def largest_limit(declarations: Iterable[Declaration], requirements: Requirements, limit: Limit) -> int | None:
+    """The largest value of a limit among the workers that have the model and the features.
 
-    A request that asks for more is lowered to it (details D1).
+    None when there is no such worker. A request that asks for more output is lowered to it, and
+    one that may be shortened is shortened to it (details D1).
     """
-    lengths = [
-        limit
+    known = [
+        value
         for declaration in declarations
         if serves_model(declaration, requirements) and not missing_names(declaration, requirements)
-        if (limit := worker_limit(declaration, requirements, Limit.MAX_LENGTH)) is not None
+        if (value := worker_limit(declaration, requirements, limit)) is not None
     ]
-    return int(max(lengths)) if lengths else None
+    return int(max(known)) if known else None
 
 
 def _declaration_gap(serving: list[Declaration], requirements: Requirements) -> dict[str, object]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
+from unicodedata import category
 
 from app.domain.errors import BadRequest, InvalidPriorityUsername
 from app.domain.refused_words import normal
@@ -24,6 +25,10 @@ _LONGEST_ECHO = 100
 _LONGEST_ID = 18
 _LISTS = ("models", "priority_usernames", "blacklist", "softprompts")
 _SETS = ("features", "image_transports")
+
+
+_UNREADABLE = frozenset({"Cc", "Cs"})
+"""Unicode categories of control characters and half surrogates."""
 
 
 class Feature(StrEnum):
@@ -236,14 +241,21 @@ def _text(given: Mapping[str, object], key: str, most: int) -> str:
     value = given.get(key, "")
     if not isinstance(value, str) or len(value) > most:
         raise BadRequest(f"'{key}' must be a string of at most {most} characters.")
-    return value
+    return _readable(key, value)
 
 
 def _strings(given: Mapping[str, object], key: str) -> tuple[str, ...]:
     value = given.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadRequest(f"'{key}' must be a list of strings.")
-    return tuple(value)
+    return tuple(_readable(key, item) for item in value)
+
+
+def _readable(key: str, value: str) -> str:
+    """The value, if people can read it: names are shown and stored, so they are refused and not mended."""
+    if any(category(character) in _UNREADABLE for character in value):
+        raise BadRequest(f"'{key}' must hold no control characters and no broken text.")
+    return value
 
 
 def _integer(given: Mapping[str, object], key: str, default: int, most: int = _INT32_MAX) -> int:

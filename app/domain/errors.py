@@ -204,6 +204,13 @@ class UserNotFound(HordeError):
     rc = "UserNotFound"
 
 
+class FilterNotFound(HordeError):
+    """No moderation filter has this id."""
+
+    status = 404
+    rc = "FilterNotFound"
+
+
 class NotFound(HordeError):
     """No such route."""
 
@@ -244,6 +251,174 @@ class KudosCapExceeded(HordeError):
 
     status = 400
     rc = "KudosCapExceeded"
+
+
+class CorruptPrompt(HordeError):
+    """A filter of the operator's refuses the text (native API N6)."""
+
+    status = 400
+    rc = "CorruptPrompt"
+
+
+class DeletedUser(HordeError):
+    """The account was deleted."""
+
+    status = 403
+    rc = "DeletedUser"
+
+
+class TooManyPrompts(HordeError):
+    """The account has as many requests waiting as it may have (wire reference 4.8)."""
+
+    status = 429
+    rc = "TooManyPrompts"
+
+
+class KudosUpfront(HordeError):
+    """The request needs kudos held that the account does not have (wire reference 4.8)."""
+
+    status = 403
+    rc = "KudosUpfront"
+
+
+class SharedKeyEmpty(HordeError):
+    """Everything that this key may spend is spent."""
+
+    status = 403
+    rc = "SharedKeyEmpty"
+
+
+class SharedKeyExpired(HordeError):
+    """The shared key was good until a time that is over."""
+
+    status = 403
+    rc = "SharedKeyExpired"
+
+
+class SharedKeyInsufficientKudos(HordeError):
+    """What is left on this key does not cover what the request may cost."""
+
+    status = 403
+    rc = "SharedKeyInsufficientKudos"
+
+
+class NotOwner(HordeError):
+    """What was named belongs to another account."""
+
+    status = 403
+    rc = "NotOwner"
+
+
+class AnonymousOwnsNoKeys(HordeError):
+    """The anonymous account cannot have keys of its own."""
+
+    status = 403
+    rc = "AnonForbiddenUserMod"
+
+
+class NoSharedKeyModSelected(HordeError):
+    """The body changes nothing about the shared key."""
+
+    status = 400
+    rc = "NoSharedKeyModSelected"
+
+
+class InvalidKudosTransferAmount(HordeError):
+    """The amount is no number of kudos that can be given."""
+
+    status = 400
+    rc = "InvalidKudosTransferAmount"
+
+
+class NegativeKudosTransfer(HordeError):
+    """The amount is below zero."""
+
+    status = 400
+    rc = "NegativeKudosTransfer"
+
+
+class KudosTransferNotEnough(HordeError):
+    """The account has less than the amount above its floor (details D19)."""
+
+    status = 400
+    rc = "KudosTransferNotEnough"
+
+
+class InvalidTargetUsername(HordeError):
+    """No account has this name and number."""
+
+    status = 400
+    rc = "InvalidTargetUsername"
+
+
+class KudosTransferToAnon(HordeError):
+    """The anonymous account takes no kudos."""
+
+    status = 400
+    rc = "KudosTransferToAnon"
+
+
+class KudosTransferFromAnon(HordeError):
+    """The anonymous account gives no kudos."""
+
+    status = 400
+    rc = "KudosTransferFromAnon"
+
+
+class KudosTransferToSelf(HordeError):
+    """An account cannot give kudos to itself."""
+
+    status = 400
+    rc = "KudosTransferToSelf"
+
+
+class SourceAccountFlagged(HordeError):
+    """The giving account is flagged."""
+
+    status = 400
+    rc = "SourceAccountFlagged"
+
+
+class TargetAccountFlagged(HordeError):
+    """The receiving account is flagged."""
+
+    status = 400
+    rc = "TargetAccountFlagged"
+
+
+class EducationCannotSendKudos(HordeError):
+    """An account of a school or university gives no kudos."""
+
+    status = 400
+    rc = "EducationCannotSendKudos"
+
+
+class TransferDeletedUser(HordeError):
+    """The giving or the receiving account was deleted."""
+
+    status = 400
+    rc = "DeletedUser"
+
+
+class TransferSharedKeyExpired(HordeError):
+    """The shared key that should get the kudos has expired."""
+
+    status = 400
+    rc = "SharedKeyExpired"
+
+
+class TooFastKudosTransfers(HordeError):
+    """The receiving account gave kudos to the giving one just now."""
+
+    status = 400
+    rc = "TooFastKudosTransfers"
+
+
+class IdempotencyKeyConflict(HordeError):
+    """The idempotency key was used before for another transfer."""
+
+    status = 400
+    rc = "IdempotencyKeyConflict"
 
 
 class NoEligibleWorker(HordeError):

@@ -30,9 +30,20 @@ def billions(model: str, overrides: Mapping[str, float] | None = None) -> float:
     """
     if overrides and model in overrides:
         return overrides[model]
+    known = known_billions(model)
+    return UNKNOWN_BILLIONS if known is None else known
+
+
+def known_billions(model: str) -> float | None:
+    """Size of a model by the table or its name; None when neither tells it."""
     name = _base_name(model)
     known = _table().get(name)
     return known if known is not None else _size_in_name(name)
+
+
+def is_in_table(model: str) -> bool:
+    """Whether the bundled table knows the model."""
+    return _base_name(model) in _table()
 
 
 def _base_name(model: str) -> str:
@@ -44,7 +55,7 @@ def _base_name(model: str) -> str:
     return name
 
 
-def _size_in_name(name: str) -> float:
+def _size_in_name(name: str) -> float | None:
     mixture = _MIXTURE.search(name)
     if mixture:
         return _believed(float(mixture[1]) * float(mixture[2]))
@@ -52,11 +63,11 @@ def _size_in_name(name: str) -> float:
     if size:
         return _believed(float(size[1]))
     size = _MILLIONS.search(name)
-    return _believed(float(size[1]) / 1000) if size else UNKNOWN_BILLIONS
+    return _believed(float(size[1]) / 1000) if size else None
 
 
-def _believed(size: float) -> float:
-    return size if 0 < size <= MAX_BILLIONS else UNKNOWN_BILLIONS
+def _believed(size: float) -> float | None:
+    return size if 0 < size <= MAX_BILLIONS else None
 
 
 @lru_cache(maxsize=1)

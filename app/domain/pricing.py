@@ -4,6 +4,7 @@ Amounts are whole millikudos. One formula serves quote, charge and reward, for c
 text alike; its constants are those of the wire reference, sections 4.1 to 4.4.
 """
 
+from dataclasses import dataclass
 from math import log2
 from math import pow as power_of
 
@@ -27,6 +28,30 @@ _CONTEXT_FLOOR, _CONTEXT_BASE, _CONTEXT_UNIT = 1.2, 2.2, 1024
 _MIN_CONTEXT_MULTIPLIER, _MAX_CONTEXT_MULTIPLIER = 0.1, 30.0
 _BONUS_BILLIONS, _BONUS_EXPONENT = 13.0, 0.20
 _CENT = KUDOS // 100
+_SHORTEST_JOB_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the price of a request depends on, beside the length of its reply."""
+
+    max_length: int
+    context_tokens: int
+    max_context_length: int
+    billions: float
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a reply counts for and is worth; the charge is without the request's tax."""
+
+    tokens: int
+    charge: int
+    reward: int
+
+
+NOTHING = Amounts(tokens=0, charge=0, reward=0)
+"""What a generation is worth that delivered nothing."""
 
 
 def output_tokens(characters: int, max_length: int) -> int:
@@ -54,6 +79,26 @@ def reward(tokens: int, context_tokens: int, billions: float) -> int:
 def charge(reward: int) -> int:
     """What the requester pays for one accepted generation, without the request's tax."""
     return reward + GENERATION_FEE
+
+
+def reply_amounts(characters: int, sizes: Sizes) -> Amounts:
+    """What an accepted reply of this many characters costs and earns.
+
+    The first accepted generation of a request bears the request's tax beside it (details D8).
+    """
+    tokens = output_tokens(characters, sizes.max_length)
+    earned = reward(tokens, min(sizes.context_tokens, sizes.max_context_length), sizes.billions)
+    return Amounts(tokens=tokens, charge=charge(earned), reward=earned)
+
+
+def cancelled_amounts(posted_characters: int, sizes: Sizes) -> Amounts:
+    """What a streamed generation is worth that its client cancelled: what was posted, else nothing (details D7)."""
+    return reply_amounts(posted_characters, sizes) if posted_characters else NOTHING
+
+
+def speed_sample(tokens: int, seconds: float) -> float:
+    """A worker's tokens a second over one job, by the count that also prices it (native API N5)."""
+    return tokens / max(seconds, _SHORTEST_JOB_SECONDS)
 
 
 def quote(max_length: int, max_context_length: int, billions: float) -> int:

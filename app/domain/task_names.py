@@ -18,8 +18,11 @@ class TaskName(StrEnum):
 
     VERIFY_GENERATION = "verdict.verify_generation"
     PUBLISH_ENDED = "verdict.publish_ended"
+    VERIFY_BY_SCHEMA = "schema.verify_generation"
     SETTLE_BATCH = "settlement.settle_batch"
     FOLD_BALANCES = "settlement.fold_balances"
+    REVIEW_ESCROW = "settlement.review_escrow"
+    REWARD_UPTIME = "settlement.reward_uptime"
     SWEEP = "upkeep.sweep"
     ERASE_BODIES = "upkeep.erase_bodies"
     REFRESH_QUEUE = "upkeep.refresh_queue"

@@ -42,6 +42,7 @@ class TextRequest:
     validated_backends: bool = False
     slow_workers: bool = True
     softprompt: str | None = None
+    allow_downgrade: bool = False
     dry_run: bool = False
 
     @property

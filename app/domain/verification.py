@@ -5,16 +5,11 @@ operator; nothing of the reply's text is echoed.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import orjson
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from app.domain.contract import ChatRequest
 from app.domain.contract.fields import INT32_MAX, JsonObject
@@ -23,6 +18,7 @@ from app.domain.contract.tools import function_name, named_function
 from app.domain.errors import ChatReplyRefused
 from app.domain.json_boundary import clean_text
 from app.domain.pricing import output_tokens
+from app.domain.schema_judge import UnusableSchema, mismatch
 
 FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter")
 """What a worker may give as the end of its reply."""
@@ -181,20 +177,20 @@ def _check_content(request: ChatRequest, reply: Reply, *, cut_off: bool) -> None
 
 
 def _check_schema(schema: JsonObject, value: object) -> None:
-    """Refuse content that does not match; the closed registry keeps every `$ref` inside the schema.
+    """Refuse content that does not match.
 
     A schema that cannot be judged is the client's mistake, not the worker's: JSON is then enough.
     """
     try:
-        Draft202012Validator.check_schema(schema)
-        Draft202012Validator(schema, registry=Registry()).validate(value)
-    except ValidationError as error:
-        where = error.json_path[:_LONGEST_ECHO]
-        raise ChatReplyRefused(
-            f"The content does not match the strict schema: {where} breaks '{error.validator}'.", param=_CONTENT
-        ) from None
-    except (SchemaError, Unresolvable, RecursionError, re.error):
+        found = mismatch(schema, value)
+    except UnusableSchema:
         return
+    if found is not None:
+        where, keyword = found
+        raise ChatReplyRefused(
+            f"The content does not match the strict schema: {where[:_LONGEST_ECHO]} breaks '{keyword}'.",
+            param=_CONTENT,
+        )
 
 
 def _parse_text(message: Mapping[str, object], key: str) -> str | None:

@@ -1,9 +1,11 @@
 """The tables. Shapes only: rules live in `app.domain`, moves in `app.services`."""
 
-from app.models.account import ApiKey, Balance, User
+from app.models.account import ApiKey, Balance, KeySpending, User
 from app.models.base import Base
+from app.models.filter import Filter
 from app.models.generation import Generation, Reply
-from app.models.ledger import LedgerEntry
+from app.models.known_model import KnownModel
+from app.models.ledger import KudosTotal, KudosTransfer, LedgerEntry
 from app.models.operation_key import OperationKey
 from app.models.outage import Heartbeat, Outage
 from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
@@ -13,9 +15,14 @@ __all__ = [
     "ApiKey",
     "Balance",
     "Base",
+    "Filter",
     "Generation",
     "Heartbeat",
     "HordeRequest",
+    "KeySpending",
+    "KnownModel",
+    "KudosTotal",
+    "KudosTransfer",
     "LedgerEntry",
     "OperationKey",
     "Outage",

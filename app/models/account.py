@@ -1,9 +1,11 @@
-"""Accounts, their keys and their folded balances."""
+"""Accounts, their roles, their keys and their folded balances."""
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
+from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, String, text
+from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, Integer, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, CreatedAt, Millikudos, SequenceKey, one_of
@@ -19,6 +21,9 @@ class AccountKind(StrEnum):
     SYSTEM = "system"
 
 
+Flag = Annotated[bool, mapped_column(default=False, server_default=text("false"))]
+
+
 class User(Base):
     """An account. Its id is permanent; `Name#id` is its alias on the wire."""
 
@@ -31,15 +36,27 @@ class User(Base):
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=True)
     username: Mapped[str] = mapped_column(String(100))
     kind: Mapped[str] = mapped_column(String(16), default=AccountKind.USER.value)
-    trusted: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    trusted: Mapped[Flag]
+    moderator: Mapped[Flag]
+    flagged: Mapped[Flag]
+    education: Mapped[Flag]
+    customizer: Mapped[Flag]
+    vpn: Mapped[Flag]
+    special: Mapped[Flag]
+    deleted: Mapped[Flag]
+    concurrency: Mapped[int | None] = mapped_column(Integer)
     passkey_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
     created_at: Mapped[CreatedAt]
 
 
 class ApiKey(Base):
-    """A key that speaks for an account. Only its digest is kept; the key is shown once."""
+    """A key that speaks for an account. Only its digest is kept; the key is shown once.
+
+    A shared key is one that others get to ask with: its id is the key, so it is kept.
+    """
 
     __tablename__ = "api_keys"
+    __table_args__ = (CheckConstraint("shared_id IS NOT NULL OR max_text_tokens IS NULL", name="shared_has_limits"),)
 
     id: Mapped[SequenceKey]
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
@@ -48,12 +65,26 @@ class ApiKey(Base):
     created_at: Mapped[CreatedAt]
     expires_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     revoked_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    kudos_limit: Mapped[int | None] = mapped_column(BigInteger)
+    shared_id: Mapped[UUID | None] = mapped_column(unique=True)
+    max_text_tokens: Mapped[int | None] = mapped_column(Integer)
 
 
 class Balance(Base):
-    """An account's folded ledger: what it holds is this plus its entries not yet folded."""
+    """An account's folded ledger, a column a pocket: what it holds is this plus its entries not yet folded."""
 
     __tablename__ = "balances"
 
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
+    amount: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))
+    escrow: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))
+    held: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))
+
+
+class KeySpending(Base):
+    """What was spent with a key that has a limit, folded like a balance."""
+
+    __tablename__ = "key_spending"
+
+    key_id: Mapped[int] = mapped_column(ForeignKey("api_keys.id"), primary_key=True, autoincrement=False)
     amount: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))

@@ -53,6 +53,18 @@ class HordeRequest(Base):
             "ended_at",
             postgresql_where=text("ended_at IS NOT NULL AND bodies_erased_at IS NULL"),
         ),
+        Index(
+            "ix_horde_requests_user_id_class_id_waiting",
+            "user_id",
+            "class_id",
+            postgresql_where=text("state IN ('preparing', 'queued')"),
+        ),
+        Index(
+            "ix_horde_requests_key_id_open",
+            "key_id",
+            postgresql_where=text(f"key_id IS NOT NULL AND {one_of('state', OPEN_REQUESTS)}"),
+        ),
+        CheckConstraint("hold >= 0", name="hold"),
     )
 
     id: Mapped[UuidKey]
@@ -70,6 +82,8 @@ class HordeRequest(Base):
     n: Mapped[int] = mapped_column(SmallInteger, default=1, server_default=text("1"))
     waiting: Mapped[int] = mapped_column(SmallInteger, default=0, server_default=text("0"))
     finished: Mapped[int] = mapped_column(SmallInteger, default=0, server_default=text("0"))
+    hold: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))
+    key_id: Mapped[int | None] = mapped_column(ForeignKey("api_keys.id"))
     faults: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))
     fault: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     sort_key: Mapped[float] = mapped_column(Double)

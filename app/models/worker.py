@@ -28,6 +28,7 @@ class Worker(Base):
     aborts: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))
     aborts_since: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     failed_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    uptime_from: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 
 class WorkerSpeed(Base):

@@ -4,21 +4,80 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from enum import StrEnum
+from uuid import UUID
 
 from sqlalchemy import func, insert, select, text, update
 
 from app.adapters.database import Database, Transaction
-from app.domain.errors import BadRequest, InvalidApiKey, OnlyServiceAccountProxy, UserNotFound
+from app.domain.errors import (
+    BadRequest,
+    DeletedUser,
+    InvalidApiKey,
+    OnlyServiceAccountProxy,
+    SharedKeyExpired,
+    UserNotFound,
+)
+from app.domain.pricing import KUDOS
 from app.domain.system_accounts import ANONYMOUS_ID
 from app.models import ApiKey, User
 from app.models.account import AccountKind
+from app.services.kudos import BALANCE_OF, grant, open_account
 from config.settings import Settings
 
 KEY_BYTES = 16
 """A key is 16 random bytes, 22 URL-safe characters (native-api N6)."""
 
 PASSKEY_TRUST_SECONDS = 10.0
+SHORTEST_PASSKEY = 16
+
+LOCAL_KUDOS = 100_000 * KUDOS
+"""What each account of a horde on one machine starts with, so that its owner can ask for long replies."""
+
+
+class Role(StrEnum):
+    """What an account may be beside its kind (wire reference 1.4); each is a column of `users`."""
+
+    MODERATOR = "moderator"
+    TRUSTED = "trusted"
+    FLAGGED = "flagged"
+    EDUCATION = "education"
+    CUSTOMIZER = "customizer"
+    VPN = "vpn"
+    SPECIAL = "special"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class CallersKey:
+    """The key that a call came with, and what it may do."""
+
+    id: int
+    name: str
+    shared_id: UUID | None = None
+    kudos_limit: int | None = None
+    spent: int = 0
+    max_text_tokens: int | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it was made for others to ask with."""
+        return self.shared_id is not None
+
+    @property
+    def metered_id(self) -> int | None:
+        """Its id where requests must name it: it has a limit, or sees only its own requests."""
+        return self.id if self.is_shared or self.kudos_limit is not None else None
+
+    def at_most(self, tokens: int) -> int:
+        """Return these tokens, or as many as the key is good for."""
+        return tokens if self.max_text_tokens is None else min(tokens, self.max_text_tokens)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything that it may spend is spent."""
+        return self.kudos_limit is not None and self.spent >= self.kudos_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +88,12 @@ class Caller:
     username: str
     kind: AccountKind
     trusted: bool
+    moderator: bool
+    flagged: bool
+    education: bool
+    concurrency: int | None
     balance: int
+    key: CallersKey
 
     @property
     def is_anonymous(self) -> bool:
@@ -57,33 +121,58 @@ def new_key() -> str:
     return secrets.token_urlsafe(KEY_BYTES)
 
 
+SPENT_WITH = """
+    (COALESCE((SELECT s.amount FROM key_spending s WHERE s.key_id = {key}), 0)
+     - COALESCE((SELECT sum(e.amount) FROM ledger_entries e WHERE e.key_id = {key} AND NOT e.folded), 0))"""
+"""SQL for what was spent with a key: folded, and not folded yet."""
+
 _CALLER = text(
-    """
-    SELECT u.id AS user_id, u.username, u.kind, u.trusted,
-           COALESCE(b.amount, 0) + COALESCE((SELECT sum(e.amount) FROM ledger_entries e
-                                             WHERE e.user_id = u.id AND NOT e.folded), 0) AS balance
+    f"""
+    SELECT u.id AS user_id, u.username, u.kind, u.trusted, u.moderator, u.flagged, u.education, u.deleted,
+           u.concurrency,
+           {BALANCE_OF.format(account="u.id")} AS balance,
+           k.id AS key_id, k.name AS key_name, k.shared_id, k.kudos_limit, k.max_text_tokens, k.expires_at,
+           CASE WHEN k.kudos_limit IS NULL AND k.shared_id IS NULL THEN 0 ELSE {SPENT_WITH.format(key="k.id")} END
+               AS spent
     FROM api_keys k
     JOIN users u ON u.id = k.user_id
-    LEFT JOIN balances b ON b.user_id = u.id
-    WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
-    """
+    WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL
+      AND (k.expires_at IS NULL OR k.expires_at > now() OR k.shared_id IS NOT NULL)
+    """  # noqa: S608 - joined from constants of this module's own
 )
 
 
 def authenticate(transaction: Transaction, key: str) -> Caller:
     """Return the account that a key speaks for.
 
-    Raises InvalidApiKey, in the same words whether it is unknown, revoked or malformed.
+    Raises InvalidApiKey, in the same words whether it is unknown, revoked or malformed;
+    SharedKeyExpired, and DeletedUser.
     """
     row = transaction.execute(_CALLER, {"digest": digest(key)}).one_or_none()
     if row is None:
         raise refused_key()
+    if row.deleted:
+        raise DeletedUser("This account was deleted.")
+    if row.expires_at is not None and row.expires_at <= datetime.now(UTC):
+        raise SharedKeyExpired("This shared key has expired. Ask its owner for another.")
     return Caller(
         user_id=row.user_id,
         username=row.username,
         kind=AccountKind(row.kind),
         trusted=row.trusted,
+        moderator=row.moderator,
+        flagged=row.flagged,
+        education=row.education,
+        concurrency=row.concurrency,
         balance=int(row.balance),
+        key=CallersKey(
+            id=row.key_id,
+            name=row.key_name,
+            shared_id=row.shared_id,
+            kudos_limit=row.kudos_limit,
+            spent=int(row.spent),
+            max_text_tokens=row.max_text_tokens,
+        ),
     )
 
 
@@ -117,20 +206,34 @@ class Passkeys:
 
 
 def create_user(transaction: Transaction, username: str, kind: AccountKind = AccountKind.USER) -> int:
-    """Add an account and return its id. Raises BadRequest when the name cannot be used."""
+    """Add an account, lifted to its floor, and return its id. Raises BadRequest when the name cannot be used."""
     name = username.strip()
     if not 1 <= len(name) <= 100 or not name.isprintable():
         raise BadRequest("username: must have 1 to 100 printable characters.", param="username")
-    return int(transaction.execute(insert(User).values(username=name, kind=kind.value).returning(User.id)).scalar_one())
+    made = insert(User).values(username=name, kind=kind.value).returning(User.id)
+    user_id = int(transaction.execute(made).scalar_one())
+    open_account(transaction, user_id)
+    return user_id
 
 
-def create_key(transaction: Transaction, user_id: int, name: str, key: str | None = None) -> tuple[int, str]:
-    """Give an account a key: (its id, the key). The key can be read here and never again."""
+def create_key(
+    transaction: Transaction,
+    user_id: int,
+    name: str,
+    key: str | None = None,
+    *,
+    expires_at: datetime | None = None,
+    kudos_limit: int | None = None,
+) -> tuple[int, str]:
+    """Give an account a key: (its id, the key). The key can be read here and never again.
+
+    `kudos_limit` is in millikudos, over the key's whole life.
+    """
     value = key or new_key()
-    key_id = transaction.execute(
-        insert(ApiKey).values(user_id=user_id, key_sha256=digest(value), name=name).returning(ApiKey.id)
-    ).scalar_one()
-    return int(key_id), value
+    made = insert(ApiKey).values(
+        user_id=user_id, key_sha256=digest(value), name=name, expires_at=expires_at, kudos_limit=kudos_limit
+    )
+    return int(transaction.execute(made.returning(ApiKey.id)).scalar_one()), value
 
 
 def revoke_key(transaction: Transaction, key_id: int) -> bool:
@@ -144,9 +247,24 @@ def revoke_key(transaction: Transaction, key_id: int) -> bool:
     return revoked is not None
 
 
+def set_role(transaction: Transaction, user_id: int, role: Role, *, held: bool) -> None:
+    """Give an account a role or take it."""
+    transaction.execute(update(User).where(User.id == user_id).values({role.value: held}))
+
+
+def set_concurrency(transaction: Transaction, user_id: int, limit: int | None) -> None:
+    """Let an account have this many requests waiting; None returns it to the limit of its kind."""
+    transaction.execute(update(User).where(User.id == user_id).values(concurrency=limit))
+
+
 def set_passkey(transaction: Transaction, user_id: int, passkey: str) -> None:
     """Let a service account prove itself by this passkey."""
     transaction.execute(update(User).where(User.id == user_id).values(passkey_sha256=digest(passkey)))
+
+
+def alias_of(username: str, user_id: int) -> str:
+    """Return an account's name on the wire (wire reference 1.4)."""
+    return f"{username}#{user_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +274,14 @@ class Account:
     id: int
     username: str
     kind: str
-    trusted: bool
+    roles: tuple[str, ...]
+    concurrency: int | None
     created_at: datetime
 
     @property
     def alias(self) -> str:
         """The name on the wire."""
-        return f"{self.username}#{self.id}"
+        return alias_of(self.username, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,23 +291,36 @@ class KeyRecord:
     id: int
     name: str
     created_at: datetime
+    expires_at: datetime | None
     revoked_at: datetime | None
+    kudos_limit: int | None
+    is_shared: bool
 
 
 def get_account(transaction: Transaction, user_id: int) -> Account:
     """Return an account. Raises UserNotFound."""
-    columns = (User.id, User.username, User.kind, User.trusted, User.created_at)
-    row = transaction.execute(select(*columns).where(User.id == user_id)).one_or_none()
+    row = transaction.execute(select(*User.__table__.columns).where(User.id == user_id)).one_or_none()
     if row is None:
         raise UserNotFound(f"No account has the id {user_id}.")
-    return Account(row.id, row.username, row.kind, row.trusted, row.created_at)
+    roles = tuple(role.value for role in Role if getattr(row, role.value))
+    return Account(row.id, row.username, row.kind, roles, row.concurrency, row.created_at)
 
 
 def keys_of(transaction: Transaction, user_id: int) -> list[KeyRecord]:
     """Return an account's keys, oldest first."""
-    columns = (ApiKey.id, ApiKey.name, ApiKey.created_at, ApiKey.revoked_at)
-    rows = transaction.execute(select(*columns).where(ApiKey.user_id == user_id).order_by(ApiKey.id))
-    return [KeyRecord(row.id, row.name, row.created_at, row.revoked_at) for row in rows]
+    rows = transaction.execute(select(*ApiKey.__table__.columns).where(ApiKey.user_id == user_id).order_by(ApiKey.id))
+    return [
+        KeyRecord(
+            id=row.id,
+            name=row.name,
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            revoked_at=row.revoked_at,
+            kudos_limit=row.kudos_limit,
+            is_shared=row.shared_id is not None,
+        )
+        for row in rows
+    ]
 
 
 def ensure_local_accounts(settings: Settings, keys: LocalKeys) -> None:
@@ -217,4 +349,6 @@ def _ensure_service(transaction: Transaction, passkey: str) -> None:
 def _ensure_account(transaction: Transaction, name: str, kind: AccountKind, key: str) -> None:
     known = select(ApiKey.id).where(ApiKey.key_sha256 == digest(key))
     if transaction.execute(known).first() is None:
-        create_key(transaction, create_user(transaction, name, kind), "local", key)
+        user_id = create_user(transaction, name, kind)
+        create_key(transaction, user_id, "local", key)
+        grant(transaction, user_id, LOCAL_KUDOS, f"grant:local:{user_id}")

@@ -10,7 +10,7 @@ from app.adapters.database import Transaction
 from app.domain.states import ENDED_REQUESTS, RequestState
 from app.models import HordeRequest
 from app.services.faults import end_request
-from app.services.request_status import Statuses, require_reader, unknown_request
+from app.services.request_status import Ownership, Statuses, require_reader, unknown_request
 from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
 
@@ -30,8 +30,8 @@ class CancelRequest:
         Raises RequestNotFound when there is none that the caller may cancel.
         """
         with self._runtime.database.transaction() as transaction:
-            owner_id = _owner(transaction, request_id, is_chat=True)
-            require_reader(transaction, owner_id, api_key, trusted_front=trusted_front)
+            owner = _owner(transaction, request_id, is_chat=True)
+            require_reader(transaction, owner, api_key, trusted_front=trusted_front)
             self._end(transaction, request_id)
             return self._statuses.find(transaction, request_id).status
 
@@ -65,10 +65,12 @@ class CancelRequest:
         return found is not None
 
 
-def _owner(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> int:
-    owner_id = transaction.execute(
-        select(HordeRequest.user_id).where(HordeRequest.id == request_id, HordeRequest.is_chat.is_(is_chat))
-    ).scalar_one_or_none()
-    if owner_id is None:
+def _owner(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> Ownership:
+    row = transaction.execute(
+        select(HordeRequest.user_id, HordeRequest.key_id).where(
+            HordeRequest.id == request_id, HordeRequest.is_chat.is_(is_chat)
+        )
+    ).one_or_none()
+    if row is None:
         raise unknown_request()
-    return int(owner_id)
+    return Ownership(row.user_id, row.key_id)

@@ -26,21 +26,59 @@ class Violation:
 ALWAYS = {
     "the entries of every movement sum to zero": """
         SELECT business_key FROM ledger_entries GROUP BY business_key HAVING sum(amount) <> 0""",
-    "balances equal their folded entries": """
+    "balances equal their folded entries, in every pocket": """
         SELECT COALESCE(b.user_id, e.user_id)::text
         FROM balances b
-        FULL JOIN (SELECT user_id, sum(amount) AS amount FROM ledger_entries WHERE folded GROUP BY user_id) e
+        FULL JOIN (SELECT user_id,
+                       COALESCE(sum(amount) FILTER (WHERE pocket = 'spendable'), 0) AS amount,
+                       COALESCE(sum(amount) FILTER (WHERE pocket = 'escrow'), 0) AS escrow,
+                       COALESCE(sum(amount) FILTER (WHERE pocket = 'held'), 0) AS held
+                   FROM ledger_entries WHERE folded GROUP BY user_id) e
             ON e.user_id = b.user_id
-        WHERE COALESCE(b.amount, 0) <> COALESCE(e.amount, 0)""",
+        WHERE (COALESCE(b.amount, 0), COALESCE(b.escrow, 0), COALESCE(b.held, 0))
+            <> (COALESCE(e.amount, 0), COALESCE(e.escrow, 0), COALESCE(e.held, 0))""",
+    "totals equal their folded entries": """
+        SELECT COALESCE(t.user_id, e.user_id) || ' ' || COALESCE(t.kind, e.kind)
+        FROM kudos_totals t
+        FULL JOIN (SELECT user_id, kind, sum(amount) AS amount, count(*) AS entries, sum(tokens) AS tokens
+                   FROM ledger_entries WHERE folded GROUP BY user_id, kind) e
+            ON e.user_id = t.user_id AND e.kind = t.kind
+        WHERE (t.amount, t.entries, t.tokens) IS DISTINCT FROM (e.amount, e.entries, e.tokens)""",
+    "what was spent with a key equals its folded entries": """
+        SELECT COALESCE(s.key_id, e.key_id)::text
+        FROM key_spending s
+        FULL JOIN (SELECT key_id, -sum(amount) AS amount FROM ledger_entries
+                   WHERE folded AND key_id IS NOT NULL GROUP BY key_id) e ON e.key_id = s.key_id
+        WHERE COALESCE(s.amount, 0) <> COALESCE(e.amount, 0)""",
+    "what an account holds is the holds of its open requests": """
+        SELECT COALESCE(r.user_id, e.user_id)::text
+        FROM (SELECT user_id, sum(hold) AS hold FROM horde_requests WHERE ended_at IS NULL GROUP BY user_id) r
+        FULL JOIN (SELECT user_id, sum(amount) AS held FROM ledger_entries WHERE pocket = 'held' GROUP BY user_id) e
+            ON e.user_id = r.user_id
+        WHERE COALESCE(r.hold, 0) <> COALESCE(e.held, 0)""",
+    "no escrow is below zero": """
+        SELECT user_id::text FROM ledger_entries WHERE pocket = 'escrow' GROUP BY user_id HAVING sum(amount) < 0""",
+    "a transfer moves its own amount, once": """
+        SELECT t.id::text FROM kudos_transfers t
+        LEFT JOIN ledger_entries e ON e.business_key = 'transfer:' || t.id
+        GROUP BY t.id
+        HAVING count(e.id) <> 2
+            OR count(*) FILTER (WHERE e.user_id = t.source_id AND e.amount = -t.amount) <> 1
+            OR count(*) FILTER (WHERE e.user_id = t.target_id AND e.amount = t.amount) <> 1""",
     "a settled generation has one charge, one reward and one fee, of its own amounts": """
         SELECT g.id::text FROM generations g
         LEFT JOIN ledger_entries e ON e.business_key = 'generation:' || g.id
         WHERE g.state = 'settled'
         GROUP BY g.id
         HAVING count(*) FILTER (WHERE e.kind = 'charge' AND e.amount = -g.charge) <> 1
-            OR count(*) FILTER (WHERE e.kind = 'reward' AND e.amount = g.reward) <> 1
-            OR count(*) FILTER (WHERE e.kind = 'fee' AND e.amount = g.charge - g.reward) <> 1
-            OR count(e.id) <> 3""",
+            OR count(*) FILTER (WHERE e.kind = 'reward') <> 1
+            OR sum(e.amount) FILTER (WHERE e.kind IN ('reward', 'reward_escrow')) <> g.reward
+            OR count(*) FILTER (WHERE e.kind = 'fee' AND e.amount = g.charge - g.reward) <> 1""",
+    "a generation that was faulted and paid was paid by the horde and charged to nobody": """
+        SELECT g.id::text FROM generations g
+        LEFT JOIN ledger_entries e ON e.business_key = 'compensation:' || g.id AND e.kind = 'compensation'
+        WHERE g.state = 'faulted' AND g.reward IS NOT NULL
+          AND (g.charge <> 0 OR COALESCE(e.amount, 0) <> g.reward)""",
     "only a settled generation is in the ledger": """
         SELECT g.id::text FROM generations g
         JOIN ledger_entries e ON e.business_key = 'generation:' || g.id

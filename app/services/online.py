@@ -62,6 +62,11 @@ class OnlinePool:
         """Say who could serve these requirements, and what is missing when nobody can."""
         return self.standing(requirements)[0]
 
+    @property
+    def threads(self) -> int:
+        """Jobs that the online workers can run at once."""
+        return sum(declaration.threads for declaration in self.declarations)
+
     def standing(self, requirements: Requirements) -> Standing:
         """Say who could serve these requirements, with those workers."""
         known = self._standings.get(requirements)

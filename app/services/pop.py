@@ -138,7 +138,13 @@ class Pop:
         worker_id = seen.worker_id or uuid4()
         transaction.execute(
             _CHECK_IN,
-            {"id": worker_id, "user_id": seen.user_id, "name": declaration.name, "declaration": Jsonb(stored)},
+            {
+                "id": worker_id,
+                "user_id": seen.user_id,
+                "name": declaration.name,
+                "declaration": Jsonb(stored),
+                "model_id": declaration.model_id if declaration.chat_jobs else None,
+            },
         )
         return UUID(str(worker_id))
 
@@ -254,11 +260,17 @@ _IDENTIFY = text(
     JOIN users u ON u.id = k.user_id
     LEFT JOIN workers w ON w.name = :name
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+      AND k.shared_id IS NULL AND NOT u.deleted
     """
 )
 
 _CHECK_IN = text(
     """
+    WITH known AS (
+        INSERT INTO known_models (name)
+        SELECT CAST(:model_id AS text) WHERE CAST(:model_id AS text) IS NOT NULL
+        ON CONFLICT DO NOTHING
+    )
     INSERT INTO workers (id, user_id, name, declaration, last_seen_at)
     VALUES (:id, :user_id, :name, :declaration, now())
     ON CONFLICT (id) DO UPDATE SET declaration = excluded.declaration, last_seen_at = now()

@@ -29,7 +29,7 @@ LARGEST_BATCH = 200
 
 _STATUS = text(
     """
-    SELECT r.id, r.user_id, r.is_chat, r.state, r.requirements, r.fault, r.faults, r.quote, r.created_at,
+    SELECT r.id, r.user_id, r.key_id, r.is_chat, r.state, r.requirements, r.fault, r.faults, r.quote, r.created_at,
            r.n, r.waiting, r.finished, r.sort_key,
            (SELECT count(*) FROM generations o
             WHERE o.request_id = r.id AND o.state IN ('leased', 'submitted')) AS processing,
@@ -45,10 +45,18 @@ _STATUS = text(
 
 
 @dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose request it is, and with which key it was made, where that matters."""
+
+    user_id: int
+    key_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class FoundStatus:
     """A status with what decides who may read it."""
 
-    owner_id: int
+    owner: Ownership
     quote: float
     status: dict[str, Any]
 
@@ -68,7 +76,8 @@ class Statuses:
         rows = transaction.execute(_STATUS, {"ids": [request_id]}).all()
         if not rows or rows[0].is_chat != is_chat:
             raise unknown_request()
-        return FoundStatus(rows[0].user_id, kudos(rows[0].quote), self._shaped(transaction, rows))
+        owner = Ownership(rows[0].user_id, rows[0].key_id)
+        return FoundStatus(owner, kudos(rows[0].quote), self._shaped(transaction, rows))
 
     def find_many(self, transaction: Transaction, request_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
         """Return the statuses of those of these that are chat requests, in one round trip."""
@@ -146,14 +155,17 @@ def unknown_request() -> RequestNotFound:
     return RequestNotFound("No request has this id, or it belongs to another account.")
 
 
-def require_reader(transaction: Transaction, owner_id: int, api_key: str | None, *, trusted_front: bool) -> None:
+def require_reader(transaction: Transaction, owner: Ownership, api_key: str | None, *, trusted_front: bool) -> None:
     """Let the owner, the front, and for anonymous requests everybody read and cancel (details D18).
 
-    Raises RequestNotFound for all others.
+    A shared key sees what was asked with it. Raises RequestNotFound for all others.
     """
-    if trusted_front or owner_id == ANONYMOUS_ID:
+    if trusted_front or owner.user_id == ANONYMOUS_ID:
         return
-    if api_key is None or authenticate(transaction, api_key).user_id != owner_id:
+    if api_key is None:
+        raise unknown_request()
+    caller = authenticate(transaction, api_key)
+    if caller.user_id != owner.user_id or (caller.key.is_shared and caller.key.id != owner.key_id):
         raise unknown_request()
 
 
@@ -171,7 +183,7 @@ class ReadStatus:
         """
         with self._runtime.database.statements() as transaction:
             found = self._statuses.find(transaction, request_id)
-            require_reader(transaction, found.owner_id, api_key, trusted_front=trusted_front)
+            require_reader(transaction, found.owner, api_key, trusted_front=trusted_front)
         return found.status
 
     def text(self, request_id: UUID) -> dict[str, Any]:

@@ -1,4 +1,9 @@
-"""Stores a request with its body and its queue entries, and wakes a worker: chat and text alike (D1, D11)."""
+"""Stores a request with its bodies, hold and queue entries if it is admitted, and wakes a worker (D1, D11).
+
+Chat and text alike, in one statement. It always answers with one row: the account's standing,
+and the id of what it stored. No id means that the standing did not admit the request, or that
+its operation key was taken.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +18,8 @@ from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
 from app.domain.lifetimes import job_ttl_seconds
 from app.domain.redis_keys import QueueSignal
+from app.services.accounts import Caller
+from app.services.admission import ADMITTED, ANONYMOUS_STANDING, HOLD, STANDING, Terms, refuse
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
@@ -32,19 +39,21 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRequest:
-    """A request that passed every check. `priority` and `quote` are millikudos, `n` its slots."""
+    """A request that passed every check but its account's standing.
+
+    `prompt` is what its workers get, `submitted_prompt` the same before it was shortened.
+    """
 
     id: UUID
-    user_id: int
+    caller: Caller
+    terms: Terms
     requirements: Requirements
     context_tokens: int
     conformance: str
-    quote: int
-    priority: int
     ttl_seconds: int
     contract: Mapping[str, Any]
     prompt: str
-    n: int = 1
+    submitted_prompt: str
     operation: Claim | None = None
 
 
@@ -59,73 +68,85 @@ class Stored:
 def store_request(
     runtime: Runtime, transaction: Transaction, classes: RequirementClasses, new: NewRequest
 ) -> Stored | None:
-    """Store a request in one statement; None, with nothing stored, when its operation key was claimed before."""
-    requirements, operation = new.requirements, new.operation
-    class_id = classes.intern(transaction, requirements)
-    row = transaction.execute(
-        _STORE,
-        {
-            "id": new.id,
-            "user_id": new.user_id,
-            "key": operation.key if operation else None,
-            "scope": operation.scope if operation else "",
-            "fingerprint": operation.fingerprint if operation else None,
-            "is_chat": requirements.is_chat,
-            "class_id": class_id,
-            "requirements": Jsonb(requirements.stored()),
-            "max_length": requirements.max_length,
-            "max_context_length": requirements.max_context_length,
-            "images": requirements.images,
-            "tools": requirements.tools,
-            "tools_temperature": requirements.tools_temperature,
-            "context_tokens": new.context_tokens,
-            "job_ttl_seconds": job_ttl_seconds(
-                max_length=requirements.max_length,
-                context_tokens=new.context_tokens,
-                floor=runtime.settings.generation_ttl_floor_seconds,
-            ),
-            "conformance": new.conformance,
-            "quote": new.quote,
-            "n": new.n,
-            "priority": new.priority,
-            "ageing": AGEING_MILLIKUDOS_PER_SECOND,
-            "ttl": new.ttl_seconds,
-            "contract": Jsonb(dict(new.contract)),
-            "prompt": new.prompt,
-        },
-    ).one_or_none()
-    if row is None:
+    """Store a request; None, with nothing stored, when its operation key was claimed before.
+
+    Raises TooManyPrompts, KudosUpfront or SharedKeyInsufficientKudos, with nothing stored.
+    """
+    class_id = classes.intern(transaction, new.requirements)
+    statement = STORE_ANONYMOUS if new.caller.is_anonymous else STORE
+    row = transaction.execute(statement, _values(runtime, class_id, new)).one()
+    if row.request_id is None:
+        refuse(row, new.terms)
         return None
-    signal = QueueSignal(class_id=class_id, requirements=requirements.stored())
+    signal = QueueSignal(class_id=class_id, requirements=new.requirements.stored())
     transaction.after_commit(lambda: reach(FaultPoint.REQUEST_STORED))
+    if new.terms.hold:
+        transaction.after_commit(lambda: reach(FaultPoint.RESERVATION_STORED))
     transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
     return Stored(row.sort_key, row.created_at)
 
 
-_STORE = text(
-    """
-    WITH claimed AS (
+def _values(runtime: Runtime, class_id: int, new: NewRequest) -> dict[str, Any]:
+    requirements, operation = new.requirements, new.operation
+    return {
+        **new.terms.values(new.caller, requirements.models),
+        "id": new.id,
+        "user_id": new.caller.user_id,
+        "key": operation.key if operation else None,
+        "scope": operation.scope if operation else "",
+        "fingerprint": operation.fingerprint if operation else None,
+        "is_chat": requirements.is_chat,
+        "class_id": class_id,
+        "requirements": Jsonb(requirements.stored()),
+        "max_length": requirements.max_length,
+        "max_context_length": requirements.max_context_length,
+        "images": requirements.images,
+        "tools": requirements.tools,
+        "tools_temperature": requirements.tools_temperature,
+        "context_tokens": new.context_tokens,
+        "job_ttl_seconds": job_ttl_seconds(
+            max_length=requirements.max_length,
+            context_tokens=new.context_tokens,
+            floor=runtime.settings.generation_ttl_floor_seconds,
+        ),
+        "conformance": new.conformance,
+        "ageing": AGEING_MILLIKUDOS_PER_SECOND,
+        "ttl": new.ttl_seconds,
+        "contract": Jsonb(dict(new.contract)),
+        "prompt": new.prompt,
+        "submitted_prompt": new.submitted_prompt,
+    }
+
+
+_STATEMENT = """
+    WITH standing AS MATERIALIZED ({standing}
+    ), admitted AS (
+        SELECT 1 FROM standing WHERE {admitted}
+    ), claimed AS (
         INSERT INTO operation_keys (user_id, scope, key, fingerprint, request_id)
         SELECT :user_id, :scope, CAST(:key AS text), CAST(:fingerprint AS text), :id
-        WHERE CAST(:key AS text) IS NOT NULL
+        FROM admitted WHERE CAST(:key AS text) IS NOT NULL
         ON CONFLICT DO NOTHING
         RETURNING request_id
     ), wanted AS (
         SELECT request_id AS id FROM claimed
         UNION ALL
-        SELECT CAST(:id AS uuid) WHERE CAST(:key AS text) IS NULL
+        SELECT CAST(:id AS uuid) FROM admitted WHERE CAST(:key AS text) IS NULL
     ), made AS (
-        INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
-            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, n, waiting, sort_key, expires_at)
-        SELECT id, :user_id, :is_chat, 'queued', :class_id, :requirements, :max_length, :max_context_length,
-            :context_tokens, :job_ttl_seconds, :conformance, :quote, :n, :n,
+        INSERT INTO horde_requests (id, user_id, key_id, is_chat, state, class_id, requirements, max_length,
+            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, hold, n, waiting, sort_key,
+            expires_at)
+        SELECT id, :user_id, CAST(:metered_key AS bigint), :is_chat, 'queued', :class_id, :requirements, :max_length,
+            :max_context_length, :context_tokens, :job_ttl_seconds, :conformance, :quote, CAST(:hold AS bigint),
+            :n, :n,
             extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:priority AS float8),
             now() + make_interval(secs => :ttl)
         FROM wanted
         RETURNING id, user_id, class_id, sort_key, max_length, max_context_length, created_at
     ), bodies AS (
         INSERT INTO request_bodies (request_id, contract, prompt, submitted_prompt)
-        SELECT id, :contract, :prompt, :prompt FROM made
+        SELECT id, :contract, :prompt, :submitted_prompt FROM made
+    ), held AS ({hold}
     ), entered AS (
         INSERT INTO queue_entries (request_id, slot, user_id, class_id, sort_key, max_length, max_context_length,
             images, tools, tools_temperature)
@@ -133,6 +154,9 @@ _STORE = text(
             :tools_temperature
         FROM made CROSS JOIN generate_series(0, CAST(:n AS int) - 1) slot
     )
-    SELECT sort_key, created_at FROM made
-    """
-)
+    SELECT standing.*, made.id AS request_id, made.sort_key, made.created_at
+    FROM standing LEFT JOIN made ON true
+"""
+
+STORE = text(_STATEMENT.format(standing=STANDING, admitted=ADMITTED, hold=HOLD))
+STORE_ANONYMOUS = text(_STATEMENT.format(standing=ANONYMOUS_STANDING, admitted=ADMITTED, hold=HOLD))

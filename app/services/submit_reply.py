@@ -16,6 +16,7 @@ from app.domain.errors import AbortedGen, BadRequest, ChatReplyRefused, InvalidJ
 from app.domain.pricing import kudos
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
+from app.domain.verdict_route import verification_task
 from app.domain.verification import Reply
 from app.services.accounts import digest, refused_key
 from app.services.faults import OTHER_FAULT, WORKER_FAULTS, Failure, fail_generation
@@ -83,7 +84,10 @@ class SubmitReply:
             if known is not None:
                 return known
             if row.state != GenerationState.SUBMITTED and not self._store(transaction, row, reply):
-                raise _aborted()
+                # The same submit, sent twice at once, came first: what became of that one is the answer.
+                known = _known_outcome(load_job(transaction, api_key, generation_id))
+                if known is not None:
+                    return known
         verdict = self._wait(generation_id)
         return Receipt(None) if verdict is None else _receipt(verdict)
 
@@ -97,6 +101,8 @@ class SubmitReply:
             row = load_job(transaction, api_key, generation_id)
             if row.state == GenerationState.FAULTED:
                 return Receipt(0.0)
+            if row.state in {GenerationState.SUBMITTED, GenerationState.VERIFIED, GenerationState.SETTLED}:
+                raise AbortedGen("This job's reply was submitted before, so it cannot be faulted any more.")
             if row.state != GenerationState.LEASED:
                 raise _aborted()
             why = Failure(GenerationState.FAULTED, code)
@@ -117,13 +123,14 @@ class SubmitReply:
         if stored is None:
             return False
         generation_id = str(row.id)
+        task = verification_task(row.features, context_tokens=row.context_tokens, reply_characters=reply.characters)
         transaction.after_commit(lambda: reach(FaultPoint.REPLY_STORED))
-        transaction.after_commit(lambda: self._dispatch(generation_id))
+        transaction.after_commit(lambda: self._dispatch(task, generation_id))
         log.info("reply.stored", generation_id=generation_id, request_id=str(row.request_id))
         return True
 
-    def _dispatch(self, generation_id: str) -> None:
-        self._runtime.sender.send(TaskName.VERIFY_GENERATION, generation_id)
+    def _dispatch(self, task: TaskName, generation_id: str) -> None:
+        self._runtime.sender.send(task, generation_id)
         reach(FaultPoint.VERDICT_DISPATCHED)
 
 
@@ -149,6 +156,9 @@ def _known_outcome(row: Row[Any]) -> Receipt | None:
         return Receipt(kudos(row.reward))
     if state is GenerationState.REFUSED:
         raise ChatReplyRefused(row.refusal or "The reply was refused.")
+    if state is GenerationState.FAULTED and row.reward is not None:
+        # Not this worker's fault, so it was paid all the same (details D13).
+        return Receipt(kudos(row.reward))
     if state in {GenerationState.FAULTED, GenerationState.CANCELLED}:
         raise _aborted()
     if state is GenerationState.SUBMITTED:
@@ -175,12 +185,14 @@ def _aborted() -> AbortedGen:
 _LOAD = text(
     """
     SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal,
-           w.user_id AS owner_id, r.state AS request_state, r.is_chat
+           w.user_id AS owner_id, r.state AS request_state, r.is_chat, r.context_tokens,
+           r.requirements -> 'features' AS features
     FROM api_keys k
     LEFT JOIN (generations g
         JOIN workers w ON w.id = g.worker_id
         JOIN horde_requests r ON r.id = g.request_id) ON g.id = :id
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+      AND k.shared_id IS NULL
     """
 )
 

@@ -9,24 +9,31 @@ from prometheus_client import Counter
 from sqlalchemy import select
 
 from app.adapters.database import Transaction
-from app.domain.capabilities import Requirements, largest_max_length, requirements_of
+from app.domain.capabilities import Requirements
 from app.domain.contract import ChatRequest
 from app.domain.errors import (
     BadRequest,
     HordeError,
     KudosCapExceeded,
+    KudosUpfront,
     NoEligibleWorker,
     OperationKeyMismatch,
     ServiceUnavailable,
+    SharedKeyEmpty,
+    SharedKeyInsufficientKudos,
 )
 from app.domain.fingerprint import fingerprint
-from app.domain.flattening import estimate_tokens, flatten
 from app.domain.lifetimes import request_ttl_seconds
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, quote
 from app.domain.refused_words import found_words
+from app.domain.sizing import fitted_to, sized
+from app.domain.system_accounts import ANONYMOUS_KEY
 from app.models import OperationKey
 from app.services.accounts import Caller, authenticate
+from app.services.admission import Asked, Terms, check_key, terms_of
+from app.services.filters import Filters
+from app.services.known_models import require_known
 from app.services.online import OnlinePool, OnlineWorkers
 from app.services.queue_info import Waiting
 from app.services.request_status import Statuses
@@ -73,8 +80,34 @@ class Plan:
     requirements: Requirements
     context_tokens: int
     prompt: str
+    submitted_prompt: str
     quote: int
     warnings: tuple[str, ...]
+    downgraded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A submission whose sender is known, and the id that its request will have."""
+
+    caller: Caller
+    submission: Submission
+    request_id: UUID
+    key: str | None
+
+    @property
+    def scope(self) -> str:
+        """What keeps apart the operation keys of those who share an account: address or shared key (details D18)."""
+        if self.caller.is_anonymous:
+            return self.submission.address
+        return f"key:{self.caller.key.id}" if self.caller.key.is_shared else ""
+
+    @property
+    def claim(self) -> Claim | None:
+        """The operation key to claim, if it came with one."""
+        if self.key is None:
+            return None
+        return Claim(key=self.key, scope=self.scope, fingerprint=fingerprint(self.submission.chat))
 
 
 class SubmitRequest:
@@ -87,42 +120,85 @@ class SubmitRequest:
         self._online = online
         self._classes = classes
         self._statuses = statuses
+        self._filters = Filters()
 
     def quote(self, submission: Submission) -> float:
         """Return what the request would cost at most, in kudos, and store nothing."""
         with self._runtime.database.statements() as transaction:
-            authenticate(transaction, submission.api_key)
-            return kudos(self._plan(transaction, submission.chat).quote)
+            caller = authenticate(transaction, submission.api_key)
+            return kudos(self._plan(transaction, caller, submission.chat).quote)
 
     def __call__(self, submission: Submission) -> Accepted:
         """Store the request and let a worker have it.
 
         With an operation key, the same key and body again answer the first request.
-        Raises InvalidApiKey, OperationKeyMismatch, NoEligibleWorker or KudosCapExceeded,
-        with nothing stored.
+        Raises InvalidApiKey, OperationKeyMismatch, CorruptPrompt, NoEligibleWorker,
+        ContractRefusal for an unknown model in a list, KudosCapExceeded, TooManyPrompts,
+        KudosUpfront or a SharedKey refusal, with nothing stored or held.
         """
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, submission.api_key)
-            key = _checked_key(submission, caller)
             try:
-                plan = self._plan(transaction, submission.chat)
-            except HordeError:
-                # What a new request would be refused for does not touch one that was accepted before.
-                replayed = self._replay(transaction, caller, submission, key)
-                if replayed is None:
+                accepted = self._submit(transaction, caller, submission)
+            except (SharedKeyEmpty, SharedKeyInsufficientKudos):
+                if not submission.chat.horde.allow_downgrade:
                     raise
-                return replayed
-            request_id = submission.proposed_id or uuid4()
-            stored = self._store(transaction, caller, submission, plan, request_id, key)
-            if stored is None:
-                replayed = self._replay(transaction, caller, submission, key)
-                if replayed is None:
-                    raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
-                return replayed
-            waiting = Waiting(requirements=plan.requirements, sort_key=stored.sort_key, created_at=stored.created_at)
-            status = self._statuses.of_new(transaction, request_id, waiting)
-        reach(FaultPoint.REQUEST_SIGNALLED)
-        REQUESTS_ACCEPTED.inc()
+                # The key pays no more: the request goes on as anybody's, last in line (wire reference 4.8).
+                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), submission)
+        if not accepted.replayed:
+            reach(FaultPoint.REQUEST_SIGNALLED)
+            REQUESTS_ACCEPTED.inc()
+        return accepted
+
+    def _submit(self, transaction: Transaction, caller: Caller, submission: Submission) -> Accepted:
+        arrival = Arrival(
+            caller=caller,
+            submission=submission,
+            request_id=submission.proposed_id or uuid4(),
+            key=_checked_key(submission, caller),
+        )
+        try:
+            plan = self._plan(transaction, caller, submission.chat)
+            admitted = self._admit(transaction, arrival, plan)
+        except HordeError:
+            # What a new request would be refused for does not touch one that was accepted before.
+            replayed = self._replay(transaction, arrival)
+            if replayed is None:
+                raise
+            return replayed
+        if admitted is None:
+            replayed = self._replay(transaction, arrival)
+            if replayed is None:
+                raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
+            return replayed
+        return self._accepted(transaction, arrival.request_id, *admitted)
+
+    def _admit(self, transaction: Transaction, arrival: Arrival, plan: Plan) -> tuple[Plan, Stored] | None:
+        """Store the request, cheaper if it cannot be had as asked; None when its operation key is taken."""
+        terms = self._terms(transaction, arrival.caller, plan)
+        try:
+            stored = self._store(transaction, arrival, plan, terms)
+        except KudosUpfront:
+            cheaper = _cheaper(plan, terms.free_cap)
+            if cheaper is None:
+                raise
+            plan, terms = cheaper, self._terms(transaction, arrival.caller, cheaper)
+            stored = self._store(transaction, arrival, plan, terms)
+        return None if stored is None else (plan, stored)
+
+    def _terms(self, transaction: Transaction, caller: Caller, plan: Plan) -> Terms:
+        asked = Asked(
+            models=plan.chat.models,
+            max_length=plan.requirements.max_length,
+            quote=plan.quote,
+            slow_workers=plan.chat.horde.slow_workers,
+        )
+        threads = self._online.last.threads
+        return terms_of(transaction, self._runtime.settings, caller, asked, threads=threads, downgraded=plan.downgraded)
+
+    def _accepted(self, transaction: Transaction, request_id: UUID, plan: Plan, stored: Stored) -> Accepted:
+        waiting = Waiting(requirements=plan.requirements, sort_key=stored.sort_key, created_at=stored.created_at)
+        status = self._statuses.of_new(transaction, request_id, waiting)
         log.info("request.accepted", request_id=str(request_id), max_length=plan.requirements.max_length)
         return Accepted(
             id=request_id,
@@ -131,43 +207,34 @@ class SubmitRequest:
             warnings=plan.warnings,
         )
 
-    def _replay(
-        self, transaction: Transaction, caller: Caller, submission: Submission, key: str | None
-    ) -> Accepted | None:
+    def _replay(self, transaction: Transaction, arrival: Arrival) -> Accepted | None:
         """Find the request that this key already made, if the body is the same."""
-        if key is None:
+        if arrival.key is None:
             return None
         claimed = transaction.execute(
             select(OperationKey.fingerprint, OperationKey.request_id).where(
-                OperationKey.user_id == caller.user_id,
-                OperationKey.scope == _scope(caller, submission.address),
-                OperationKey.key == key,
+                OperationKey.user_id == arrival.caller.user_id,
+                OperationKey.scope == arrival.scope,
+                OperationKey.key == arrival.key,
             )
         ).one_or_none()
         if claimed is None:
             return None
-        if claimed.fingerprint != fingerprint(submission.chat):
+        if claimed.fingerprint != fingerprint(arrival.submission.chat):
             raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
         status = self._statuses.find(transaction, claimed.request_id)
         return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
 
-    def _plan(self, transaction: Transaction, chat: ChatRequest) -> Plan:
-        prompt = flatten(chat.messages, chat.tools)
-        context_tokens = estimate_tokens(prompt)
-        asked = chat.max_tokens or self._runtime.settings.default_max_tokens
-        requirements = _sized(chat, asked, context_tokens)
-        pool = self._pool_with_somebody(transaction, requirements)
-        warnings: tuple[str, ...] = ()
-        largest = largest_max_length((each.declaration for each in pool.serving(requirements)), requirements)
-        if largest is not None and largest < asked:
-            requirements = _sized(chat, largest, context_tokens)
-            if chat.max_tokens is not None:
-                warnings = (
-                    f"max_tokens was lowered from {asked} to {largest}, the largest that an online worker serves.",
-                )
-        price = max(
-            quote(requirements.max_length, requirements.max_context_length, billions(model)) for model in chat.models
-        )
+    def _plan(self, transaction: Transaction, caller: Caller, chat: ChatRequest) -> Plan:
+        screened = self._filters.moderation(transaction).screened(chat)
+        length = chat.max_tokens or caller.key.at_most(self._runtime.settings.default_max_tokens)
+        check_key(caller, length, param="max_tokens")
+        asked = sized(screened, length)
+        pool = self._pool_with_somebody(transaction, asked.requirements)
+        if len(chat.models) > 1:
+            require_known(transaction, chat.models, pool)
+        fitting = fitted_to([each.declaration for each in pool.serving(asked.requirements)], asked)
+        price = _price(chat, fitting.requirements)
         cap = chat.horde.max_kudos
         if cap is not None and kudos(price) > cap:
             raise KudosCapExceeded(
@@ -177,12 +244,13 @@ class SubmitRequest:
                 metadata={"quote": kudos(price), "max_kudos": cap},
             )
         return Plan(
-            chat=chat,
-            requirements=replace(requirements, refused_words=found_words(prompt, pool.refused_words)),
-            context_tokens=context_tokens,
-            prompt=prompt,
+            chat=fitting.chat,
+            requirements=replace(fitting.requirements, refused_words=found_words(fitting.prompt, pool.refused_words)),
+            context_tokens=fitting.context_tokens,
+            prompt=fitting.prompt,
+            submitted_prompt=asked.prompt,
             quote=price,
-            warnings=warnings,
+            warnings=fitting.warnings,
         )
 
     def _pool_with_somebody(self, transaction: Transaction, requirements: Requirements) -> OnlinePool:
@@ -199,52 +267,63 @@ class SubmitRequest:
         names = ", ".join(requirements.models)
         served = sorted({entry.model_id for entry in pool.declarations if entry.model_id})
         raise NoEligibleWorker(
-            f"No online worker serves {names}. Online now: {', '.join(served) or 'none'}.",
+            f"No online worker serves {names}.",
             param="model",
             metadata={"models": list(requirements.models), "online": served},
             retry_after_seconds=30,
         )
 
-    def _store(
-        self,
-        transaction: Transaction,
-        caller: Caller,
-        submission: Submission,
-        plan: Plan,
-        request_id: UUID,
-        key: str | None,
-    ) -> Stored | None:
+    def _store(self, transaction: Transaction, arrival: Arrival, plan: Plan, terms: Terms) -> Stored | None:
         settings = self._runtime.settings
         new = NewRequest(
-            id=request_id,
-            user_id=caller.user_id,
+            id=arrival.request_id,
+            caller=arrival.caller,
+            terms=terms,
             requirements=plan.requirements,
             context_tokens=plan.context_tokens,
             conformance=plan.chat.horde.conformance,
-            quote=plan.quote,
-            priority=caller.balance,
             ttl_seconds=request_ttl_seconds(
-                deadline=submission.deadline_seconds,
+                deadline=arrival.submission.deadline_seconds,
                 default=settings.request_ttl_seconds,
                 margin=settings.expiry_margin_seconds,
             ),
             contract=plan.chat.stored(),
             prompt=plan.prompt,
-            operation=None
-            if key is None
-            else Claim(key=key, scope=_scope(caller, submission.address), fingerprint=fingerprint(submission.chat)),
+            submitted_prompt=plan.submitted_prompt,
+            operation=arrival.claim,
         )
         return store_request(self._runtime, transaction, self._classes, new)
 
 
-def _sized(chat: ChatRequest, max_length: int, context_tokens: int) -> Requirements:
-    context = chat.horde.max_context_length or context_tokens + max_length
-    return requirements_of(chat, max_length=max_length, max_context_length=context)
+def _price(chat: ChatRequest, requirements: Requirements) -> int:
+    """Return the most that the request can cost, on the dearest of its models."""
+    return max(
+        quote(requirements.max_length, requirements.max_context_length, billions(model)) for model in chat.models
+    )
 
 
-def _scope(caller: Caller, address: str) -> str:
-    """Return what keeps anonymous requesters' keys apart: the address they come from (details D18)."""
-    return address if caller.is_anonymous else ""
+def _cheaper(plan: Plan, cap: int) -> Plan | None:
+    """Return the request as it needs no kudos held; None when its sender would not have it so (details D1)."""
+    chat, downgraded = plan.chat, plan.chat.horde.allow_downgrade
+    if downgraded:
+        chat = replace(chat, horde=replace(chat.horde, slow_workers=True))
+    elif chat.max_tokens is not None or not chat.horde.slow_workers:
+        return None
+    requirements = replace(
+        sized(chat, min(cap, plan.requirements.max_length)).requirements,
+        refused_words=plan.requirements.refused_words,
+    )
+    warnings = plan.warnings
+    if chat.max_tokens is not None and requirements.max_length < plan.requirements.max_length:
+        warnings = (*warnings, f"max_tokens was lowered to {cap}: the account has no kudos to be held for more.")
+    return replace(
+        plan,
+        chat=chat,
+        requirements=requirements,
+        quote=_price(chat, requirements),
+        warnings=warnings,
+        downgraded=downgraded,
+    )
 
 
 def _checked_key(submission: Submission, caller: Caller) -> str | None:

@@ -1,7 +1,7 @@
 """Takes a text request of an existing client (wire reference 2.1): into the same queue as chat."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 import structlog
@@ -9,14 +9,16 @@ from prometheus_client import Counter
 from sqlalchemy import select
 
 from app.adapters.database import Transaction
-from app.domain.errors import WorkerNotFound
+from app.domain.errors import KudosUpfront, SharedKeyEmpty, SharedKeyInsufficientKudos, WorkerNotFound
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, text_quote
 from app.domain.refused_words import found_words
+from app.domain.system_accounts import ANONYMOUS_KEY
 from app.domain.text_request import TextRequest, stored_contract
 from app.models import Worker
-from app.services.accounts import authenticate
-from app.services.online import OnlineWorkers
+from app.services.accounts import Caller, authenticate
+from app.services.admission import Asked, Terms, check_key, terms_of
+from app.services.online import OnlinePool, OnlineWorkers
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.store_request import NewRequest, store_request
@@ -59,32 +61,75 @@ class SubmitText:
     def __call__(self, api_key: str, wanted: TextRequest) -> AcceptedText:
         """Store the request and let workers have it, also when none of them is online now.
 
-        Raises InvalidApiKey or WorkerNotFound, with nothing stored.
+        Raises InvalidApiKey, WorkerNotFound, BadRequest, TooManyPrompts, KudosUpfront or a
+        SharedKey refusal, with nothing stored or held.
         """
-        request_id, price = uuid4(), _price(wanted)
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, api_key)
             self._check_workers(transaction, wanted.workers)
-            pool = self._online.pool(transaction)
-            requirements = wanted.requirements(found_words(wanted.prompt, pool.refused_words))
-            new = NewRequest(
-                id=request_id,
-                user_id=caller.user_id,
-                requirements=requirements,
-                context_tokens=wanted.context_tokens,
-                conformance="best_effort",
-                quote=price,
-                priority=caller.balance,
-                ttl_seconds=self._runtime.settings.request_ttl_seconds,
-                contract=stored_contract(wanted),
-                prompt=wanted.prompt,
-                n=wanted.n,
-            )
-            store_request(self._runtime, transaction, self._classes, new)
-            possible = self._online.standing(transaction, requirements)[0].eligible_workers > 0
+            try:
+                accepted = self._submit(transaction, caller, wanted)
+            except (SharedKeyEmpty, SharedKeyInsufficientKudos):
+                if not wanted.allow_downgrade:
+                    raise
+                # The key pays no more: the request goes on as anybody's, last in line (wire reference 4.8).
+                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), wanted)
         ACCEPTED.inc()
-        log.info("request.accepted", request_id=str(request_id), max_length=wanted.max_length, n=wanted.n)
-        return AcceptedText(request_id, round(kudos(price)), None if possible else _NOBODY)
+        return accepted
+
+    def _submit(self, transaction: Transaction, caller: Caller, wanted: TextRequest) -> AcceptedText:
+        """Store the request, cheaper where its sender would have it so and has not the kudos for more."""
+        check_key(caller, wanted.max_length, param="params.max_length")
+        pool = self._online.pool(transaction)
+        terms = self._terms(transaction, pool, caller, wanted)
+        try:
+            return self._store(transaction, pool, caller, wanted, terms)
+        except KudosUpfront:
+            if not wanted.allow_downgrade:
+                raise
+        cheaper = replace(wanted, max_length=min(terms.free_cap, wanted.max_length), slow_workers=True)
+        terms = self._terms(transaction, pool, caller, cheaper, downgraded=True)
+        return self._store(transaction, pool, caller, cheaper, terms)
+
+    def _terms(
+        self,
+        transaction: Transaction,
+        pool: OnlinePool,
+        caller: Caller,
+        wanted: TextRequest,
+        *,
+        downgraded: bool = False,
+    ) -> Terms:
+        asked = Asked(
+            models=wanted.models,
+            max_length=wanted.max_length,
+            quote=_price(wanted),
+            slow_workers=wanted.slow_workers,
+            n=wanted.n,
+        )
+        settings, threads = self._runtime.settings, pool.threads
+        return terms_of(transaction, settings, caller, asked, threads=threads, downgraded=downgraded)
+
+    def _store(
+        self, transaction: Transaction, pool: OnlinePool, caller: Caller, wanted: TextRequest, terms: Terms
+    ) -> AcceptedText:
+        requirements = wanted.requirements(found_words(wanted.prompt, pool.refused_words))
+        new = NewRequest(
+            id=uuid4(),
+            caller=caller,
+            terms=terms,
+            requirements=requirements,
+            context_tokens=wanted.context_tokens,
+            conformance="best_effort",
+            ttl_seconds=self._runtime.settings.request_ttl_seconds,
+            contract=stored_contract(wanted),
+            prompt=wanted.prompt,
+            submitted_prompt=wanted.prompt,
+        )
+        store_request(self._runtime, transaction, self._classes, new)
+        possible = self._online.standing(transaction, requirements)[0].eligible_workers > 0
+        log.info("request.accepted", request_id=str(new.id), max_length=wanted.max_length, n=wanted.n)
+        return AcceptedText(new.id, round(kudos(terms.quote)), None if possible else _NOBODY)
 
     @staticmethod
     def _check_workers(transaction: Transaction, workers: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Takes a bridge's text reply: stored, priced and accepted in one transaction, without verification (details D8)."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from app.adapters.database import Transaction
 from app.domain.errors import AbortedGen, BadRequest
 from app.domain.model_sizes import billions
-from app.domain.pricing import charge, kudos, output_tokens, reward
+from app.domain.pricing import Sizes, charge, kudos, reply_amounts
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState
 from app.domain.task_names import TaskName
@@ -80,12 +81,16 @@ class SubmitTextReply:
 
 def _priced(row: Row[Any], reply: TextReply) -> Delivery:
     """Price a reply by its characters; a censored one earns nothing and costs its fee (wire reference 4.3)."""
-    tokens = output_tokens(len(reply.text), row.max_length)
-    earned = 0
-    if reply.state == "ok":
-        earned = reward(tokens, min(row.context_tokens, row.max_context_length), billions(row.model))
+    sizes = Sizes(row.max_length, row.context_tokens, row.max_context_length, billions(row.model))
+    amounts = reply_amounts(len(reply.text), sizes)
+    if reply.state != "ok":
+        amounts = replace(amounts, charge=charge(0), reward=0)
     return Delivery(
-        generation_id=row.id, request_id=row.request_id, tokens=tokens, charge=charge(earned), reward=earned
+        generation_id=row.id,
+        request_id=row.request_id,
+        tokens=amounts.tokens,
+        charge=amounts.charge,
+        reward=amounts.reward,
     )
 
 

@@ -19,9 +19,11 @@ from sqlalchemy import text
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
+from app.domain.verdict_route import is_judged_by_schema, verification_task
 from app.services.aborts import note_heartbeat
 from app.services.faults import Failure, end_request, fail_generation
 from app.services.runtime import Runtime
+from app.services.schema_faults import fault_for_schema
 
 BATCH = 200
 LONG_QUEUE = 500
@@ -43,9 +45,8 @@ def sweep(runtime: Runtime) -> None:
 
 
 def _rescue_submitted(runtime: Runtime) -> None:
-    backlog = runtime.sender.backlog(TaskName.VERIFY_GENERATION.queue)
-    if backlog is None or backlog > LONG_QUEUE:
-        # No broker, or it holds enough already. Nothing is counted against the rows.
+    ready = [task for task in (TaskName.VERIFY_GENERATION, TaskName.VERIFY_BY_SCHEMA) if _takes_more(runtime, task)]
+    if not ready:
         return
     with runtime.database.statements() as transaction:
         due = transaction.execute(
@@ -53,10 +54,19 @@ def _rescue_submitted(runtime: Runtime) -> None:
         ).all()
     WAITING.labels(GenerationState.SUBMITTED).set(len(due))
     for row in due:
-        if row.attempts >= runtime.settings.rescue_attempts:
+        task = verification_task(row.features, context_tokens=row.context_tokens, reply_characters=row.reply_characters)
+        if is_judged_by_schema(row.features) and row.attempts >= runtime.settings.schema_attempts:
+            fault_for_schema(runtime, row.id)
+        elif row.attempts >= runtime.settings.rescue_attempts:
             _give_up(runtime, row.id)
-        elif runtime.sender.send(TaskName.VERIFY_GENERATION, str(row.id)):
+        elif task in ready and runtime.sender.send(task, str(row.id)):
             RESCUED.labels(GenerationState.SUBMITTED).inc()
+
+
+def _takes_more(runtime: Runtime, task: TaskName) -> bool:
+    """Whether a task's queue can be reached and is not long. If not, nothing is counted against the rows."""
+    backlog = runtime.sender.backlog(task.queue)
+    return backlog is not None and backlog <= LONG_QUEUE
 
 
 def _give_up(runtime: Runtime, generation_id: UUID) -> None:
@@ -132,11 +142,13 @@ def vacuum_queue(runtime: Runtime) -> None:
 _DUE_SUBMITTED = text(
     """
     UPDATE generations g SET next_dispatch_at = now() + make_interval(secs => :rescue * power(2, least(g.attempts, 6)))
+    FROM horde_requests r, replies y
     WHERE g.id IN (
         SELECT id FROM generations WHERE state = 'submitted' AND next_dispatch_at < now()
         ORDER BY next_dispatch_at LIMIT :limit FOR UPDATE SKIP LOCKED
-    )
-    RETURNING g.id, g.request_id, g.attempts
+    ) AND r.id = g.request_id AND y.generation_id = g.id
+    RETURNING g.id, g.attempts, r.context_tokens, r.requirements -> 'features' AS features,
+        length(CAST(y.body AS text)) AS reply_characters
     """
 )
 

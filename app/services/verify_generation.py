@@ -5,7 +5,6 @@ guarded move that stores verdict and amounts together. Run twice, late or at
 once, it comes to the same rows.
 """
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from app.adapters.database import Transaction
 from app.domain.contract import ChatRequest
 from app.domain.errors import ChatReplyRefused
 from app.domain.model_sizes import billions
-from app.domain.pricing import charge, kudos, output_tokens, reward
+from app.domain.pricing import Amounts, Sizes, kudos, reply_amounts
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState
 from app.domain.task_names import TaskName
@@ -36,15 +35,6 @@ REFUSAL_LENGTH = 1000
 VERDICTS = Counter("horde_verdicts", "Replies judged.", ["verdict"])
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """What a verified reply is worth, in millikudos; the charge is without the request's tax."""
-
-    tokens: int
-    charge: int
-    reward: int
 
 
 def verify_generation(runtime: Runtime, generation_id: UUID) -> None:
@@ -67,9 +57,8 @@ def verify_generation(runtime: Runtime, generation_id: UUID) -> None:
 
 def price(row: Row[Any], reply: Reply) -> Amounts:
     """Price a reply by its characters (native-api N5, details D8)."""
-    tokens = output_tokens(reply.characters, row.max_length)
-    earned = reward(tokens, min(row.context_tokens, row.max_context_length), billions(row.model))
-    return Amounts(tokens=tokens, charge=charge(earned), reward=earned)
+    sizes = Sizes(row.max_length, row.context_tokens, row.max_context_length, billions(row.model))
+    return reply_amounts(reply.characters, sizes)
 
 
 def _accept(runtime: Runtime, row: Row[Any], reply: Reply, *, changed: bool) -> None:

@@ -21,6 +21,9 @@ from pydantic_settings import BaseSettings
 
 from app.domain import errors, redis_keys, states
 from app.domain.contract.drop_table import NO_OPS
+from app.domain.contract.horde_options import HordeOptions, accepted_by
+from app.domain.contract.readers import READERS, UNSUPPORTED_KEYS
+from app.domain.contract.strict_schema import FORMATS, KEYWORDS
 from app.domain.task_names import Queue, TaskName
 from app.services.invariants import ALWAYS, AT_REST
 from cli.main import main
@@ -226,6 +229,34 @@ def _constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
+def contract_members() -> str:
+    """Every top-level member that is accepted, in the order in which they are checked."""
+    rows = [[f"`{name}`", member.accepts, member.default, member.use.value] for name, member in READERS.items()]
+    return table(["member", "accepted", "default, which counts as left out", "use"], rows)
+
+
+def contract_refused() -> str:
+    """OpenAI's members that are refused by name, and the values that the front drops before."""
+    dropped: dict[str, list[str]] = {}
+    for key, value in NO_OPS:
+        dropped.setdefault(key, []).append(f"`{orjson.dumps(value).decode()}`")
+    rows = [
+        [f"`{name}`", advice, " or ".join(dropped.get(name, [])) or "nothing"]
+        for name, advice in sorted(UNSUPPORTED_KEYS.items())
+    ]
+    return table(["member", "what to do instead", "the front drops"], rows)
+
+
+def horde_members() -> str:
+    """Every member of the `horde` object."""
+    defaults = HordeOptions().stored()
+    rows = [
+        [f"`{name}`", accepted_by(name), "none" if default in (None, []) else f"`{orjson.dumps(default).decode()}`"]
+        for name, default in defaults.items()
+    ]
+    return table(["member of `horde`", "accepted", "default"], rows)
+
+
 def _listed(items: Sequence[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
@@ -246,6 +277,11 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "invariants-always": lambda: _listed(list(ALWAYS)),
     "invariants-at-rest": lambda: _listed(list(AT_REST)),
     "fault-points": lambda: _listed([f"`{point.value}`" for point in FaultPoint]),
+    "contract-members": contract_members,
+    "contract-refused": contract_refused,
+    "horde-members": horde_members,
+    "strict-keywords": lambda: ", ".join(f"`{keyword}`" for keyword in sorted(KEYWORDS)),
+    "strict-formats": lambda: ", ".join(f"`{name}`" for name in FORMATS),
     "no-ops": lambda: ", ".join(f"`{key}: {orjson.dumps(value).decode()}`" for key, value in NO_OPS),
 }
 """What a page may ask for."""

@@ -7,7 +7,7 @@ import pytest
 
 from config.fault_points import FaultPoint
 from tests.support.asking import Asking
-from tests.support.horde import HordeProcesses
+from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import wait_until
 
 
@@ -19,6 +19,7 @@ class Case:
     text: str = "Die at"
     answered: bool = True
     charges: int = 1
+    slow_workers: bool = True
 
 
 CASES = {
@@ -32,6 +33,8 @@ CASES = {
     FaultPoint.VERDICT_STORED: Case("verdict"),
     FaultPoint.VERDICT_SIGNALLED: Case("verdict"),
     FaultPoint.SETTLEMENT_STORED: Case("tasks"),
+    FaultPoint.BALANCES_FOLDED: Case("tasks"),
+    FaultPoint.RESERVATION_STORED: Case("web", slow_workers=False),
     FaultPoint.FRONT_SUBMITTED: Case("front", answered=False),
     FaultPoint.FRONT_ANSWER_READ: Case("front", answered=False),
 }
@@ -39,7 +42,7 @@ CANCELS = {FaultPoint.CANCEL_STORED: "web", FaultPoint.FRONT_CANCELLED: "front"}
 
 
 def test_every_point_has_its_case() -> None:
-    assert CASES.keys() | CANCELS.keys() == set(FaultPoint)
+    assert CASES.keys() | CANCELS.keys() | {FaultPoint.TRANSFER_STORED} == set(FaultPoint)
 
 
 def revive(horde: HordeProcesses, name: str) -> None:
@@ -57,7 +60,7 @@ def test_nothing_is_lost_or_doubled_when_a_process_dies_at(horde: HordeProcesses
     case = CASES[point]
     horde.restart(case.process, fault=point)
     horde.wait_ready()
-    with Asking(horde, f"{case.text} {point.value}.") as asking:
+    with Asking(horde, f"{case.text} {point.value}.", slow_workers=case.slow_workers) as asking:
         wait_until(lambda: fired(horde, point), 30, f"{point.value} was not reached")
         if case.process == "front":
             wait_until(lambda: not horde.is_alive("front"), 10, "the front lives on")
@@ -89,6 +92,27 @@ def test_a_cancel_is_whole_when_a_process_dies_at(horde: HordeProcesses, point: 
     asking = Asking(horde, text)
     wait_until(lambda: asking.charges() == 1, 30, "the worker that had begun is not paid")
     assert asking.request_states() == ["cancelled"]
+    horde.require_sound()
+
+
+def test_a_transfer_is_whole_and_repeated_once_when_a_process_dies_after_it(horde: HordeProcesses) -> None:
+    point = FaultPoint.TRANSFER_STORED
+    horde.restart("web", fault=point)
+    horde.wait_ready()
+    [(worker_owner,)] = horde.query("SELECT id FROM users WHERE username = 'worker'")
+    body = {"username": f"worker#{worker_owner}", "amount": 12.5}
+    headers = {"Idempotency-Key": "the-one-transfer"}
+    assert horde.call("POST", "/api/v2/kudos/transfer", KEYS.demo, body, headers).status != 200
+    wait_until(lambda: fired(horde, point), 10, f"{point.value} was not reached")
+    revive(horde, "web")
+    horde.wait_ready()
+    again = horde.call("POST", "/api/v2/kudos/transfer", KEYS.demo, body, headers)
+    assert (again.status, again.body) == (200, {"transferred": 12.5})
+    moved = horde.query(
+        "SELECT e.amount FROM ledger_entries e JOIN kudos_transfers t ON e.business_key = 'transfer:' || t.id"
+        " WHERE t.idempotency_key = 'the-one-transfer' ORDER BY e.amount"
+    )
+    assert moved == [(-12_500,), (12_500,)]
     horde.require_sound()
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from config.settings import MASK, Settings, SettingsError, load_settings
+from config.settings import MASK, Settings, SettingsError, load_launcher_settings, load_settings
 
 GOOD = {"DATABASE_URL": "postgres://horde:secret@db.example/horde", "REDIS_URL": "rediss://:secret@redis.example:6380"}
 
@@ -26,24 +26,27 @@ def test_every_problem_is_listed_at_once_by_name(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.setenv("REDIS_URL", "http://redis.example")
     monkeypatch.setenv("NATIVE_THREADS", "many")
+    monkeypatch.setenv("SERVICE_PASSKEY", "short")
     with pytest.raises(SettingsError) as refused:
         load_settings()
     text = str(refused.value)
     assert "DATABASE_URL: is not set" in text
     assert "REDIS_URL: must be a redis://" in text
     assert "NATIVE_THREADS:" in text
+    assert "SERVICE_PASSKEY:" in text
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("DATABASE_URL", "mysql://db"),
-        ("S3_ENDPOINT_URL", "s3://bucket"),
         ("PORT", "0"),
         ("PORT", "65536"),
         ("VERDICT_WAIT_SECONDS", "-1"),
         ("SERVICE_PASSKEY", "too-short"),
         ("MAX_FAULTS", "0"),
+        ("HORDE_LOG_LEVEL", "LOUD"),
+        ("FLOWER_BASIC_AUTH", "nocolon"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -76,3 +79,11 @@ def test_the_broker_is_redis_unless_it_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_every_setting_says_what_it_means() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL"])
+def test_the_launchers_refusal_of_a_url_does_not_show_its_password(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "mysql://user:hidden@host/x")
+    with pytest.raises(SettingsError, match=name) as refused:
+        load_launcher_settings()
+    assert "hidden" not in str(refused.value)

@@ -193,7 +193,7 @@ def test_each_answer_is_charged_once_and_its_worker_paid(horde: HordeProcesses) 
         " WHERE g.request_id = :id GROUP BY e.kind ORDER BY e.kind",
         id=request_id,
     )
-    assert kinds == [("charge", 1), ("fee", 1), ("reward", 1)]
+    assert kinds == [("charge", 1), ("fee", 1), ("reward", 1), ("reward_escrow", 1)]
 
 
 def test_a_client_that_leaves_cancels_its_request(horde: HordeProcesses) -> None:

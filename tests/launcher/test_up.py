@@ -180,6 +180,15 @@ def test_a_detached_horde_is_not_started_twice(launched: Launched) -> None:
     assert before == {process.pid for process in launched.running()}
 
 
+@pytest.fixture
+def hang_ups_count() -> Iterator[None]:
+    """Children hear SIGHUP even when whoever runs the tests, nohup say, has it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_ups_count")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_everything_in_order(launched: Launched, number: signal.Signals) -> None:
     launcher = launched.start_fully()

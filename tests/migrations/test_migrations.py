@@ -10,7 +10,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, inspect, make_url, text
 
-from app.domain.system_accounts import ANONYMOUS_ID, ANONYMOUS_KEY, FIRST_USER_ID, HORDE_ID
+from app.domain.system_accounts import ANONYMOUS_ID, ANONYMOUS_KEY, FIRST_USER_ID, FLOOR_ID, HORDE_ID
 from app.services.accounts import digest
 from tests.conftest import as_admin, url_of
 from tests.support.services import LocalServices
@@ -64,7 +64,7 @@ def test_every_horde_has_its_system_accounts(empty_database: str, config: Config
             text("INSERT INTO users (username, kind) VALUES ('first', 'user') RETURNING id")
         ).scalar_one()
     engine.dispose()
-    assert kinds == {ANONYMOUS_ID: "anonymous", HORDE_ID: "system"}
+    assert kinds == {ANONYMOUS_ID: "anonymous", HORDE_ID: "system", FLOOR_ID: "system"}
     assert keys == [digest(ANONYMOUS_KEY)]
     assert next_id == FIRST_USER_ID
 

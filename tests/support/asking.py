@@ -16,10 +16,11 @@ PATIENCE_SECONDS = 90
 class Asking:
     """One request under way, found again in the database by its text."""
 
-    def __init__(self, horde: HordeProcesses, text: str, *, max_tokens: int = 64) -> None:
+    def __init__(self, horde: HordeProcesses, text: str, *, max_tokens: int = 64, slow_workers: bool = True) -> None:
         self.horde = horde
         self.text = text
         self._max_tokens = max_tokens
+        self._options = {"slow_workers": slow_workers}
         self._pool = ThreadPoolExecutor(1)
         self._answer: Future[ChatCompletion] | None = None
 
@@ -72,5 +73,8 @@ class Asking:
     def _ask(self) -> ChatCompletion:
         client: openai.OpenAI = self.horde.openai(timeout=PATIENCE_SECONDS)
         return client.chat.completions.create(
-            model=MODEL, messages=[{"role": "user", "content": self.text}], max_tokens=self._max_tokens
+            model=MODEL,
+            messages=[{"role": "user", "content": self.text}],
+            max_tokens=self._max_tokens,
+            extra_body={"horde": self._options},
         )

@@ -1,6 +1,7 @@
 """A whole horde of real processes, started from the Procfile's own lines, for flows over HTTP."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import openai
 from sqlalchemy import create_engine, text
@@ -45,6 +47,7 @@ FAST = {
     "AVAILABILITY_GRACE_SECONDS": "3",
     "QUEUE_REFRESH_SECONDS": "1",
     "GENERATION_TTL_FLOOR_SECONDS": "6",
+    "SCHEMA_LIMIT_SECONDS": "1",
 }
 
 
@@ -58,6 +61,22 @@ class Ports:
     verdict: int = field(default_factory=free_port)
     tasks: int = field(default_factory=free_port)
     beat: int = field(default_factory=free_port)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call came to; `body` is text where it is not JSON."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+    @classmethod
+    def read(cls, status: int, raw: bytes, headers: dict[str, str]) -> "Answer":
+        """Read an answer as it came; the headers' names in small letters."""
+        lowered = {name.lower(): value for name, value in headers.items()}
+        is_json = lowered.get("content-type", "").startswith("application/json")
+        return cls(status, json.loads(raw) if is_json else raw.decode(), lowered)
 
 
 class HordeProcesses:
@@ -158,6 +177,27 @@ class HordeProcesses:
         """Whether the process that was started under this name still runs."""
         return name in self.running and self.running[name].poll() is None
 
+    def call(
+        self,
+        method: str,
+        path: str,
+        key: str | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Call a route of the native API with a JSON or form body; status 0 when nobody answered."""
+        sent = dict(headers or {}) | ({"apikey": key} if key else {})
+        data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(f"{self.native}{path}", data, sent, method=method)  # noqa: S310 - a URL of ours
+        try:
+            with urllib.request.urlopen(asked, timeout=10) as response:  # noqa: S310 - see above
+                return Answer.read(response.status, response.read(), dict(response.headers))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer.read(error.code, error.read(), dict(error.headers))
+        except OSError:
+            return Answer(0, None, {})
+
     def query(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a query on the horde's database."""
         settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
@@ -224,7 +264,7 @@ class HordeProcesses:
                 "WORKER_NAME": "flows",
                 "WORKER_THREADS": "8",
                 "CHAT_FEATURES": "tools,tool_choice_enforced,tool_choice_auto_faithful,json_object,reasoning,"
-                "json_object_enforced",
+                "json_object_enforced,json_schema,json_schema_enforced",
             }
         metrics_port = getattr(self.ports, name, None) if name in {"verdict", "tasks", "beat"} else None
         return (

@@ -18,7 +18,7 @@ through `POST /control`. With its counter routes it looks like a llama.cpp serve
 | `say=TEXT` | this text instead of the echo |
 | `reasoning=TEXT` | reasoning before the content |
 | `length` | cut off: finish reason `length`, the whole of max_tokens used |
-| `tool_call`, `tool_call=NAME` | a call to the first (or this) tool of the request |
+| `tool_call`, `tool_call=NAME` | a call to the first (or this) tool of the request, until a tool has answered |
 | `unknown_function` | a call to a function that the request does not offer |
 | `not_json` | prose, whatever the response format asks |
 """
@@ -176,7 +176,8 @@ def _wants_call(body: Json, chosen: Mapping[str, str], renders_tools: bool) -> s
     """Name of the function to call, empty for the first tool, None for no call."""
     if "unknown_function" in chosen:
         return "no_such_function"
-    if "tool_call" in chosen and body.get("tools"):
+    answered = body["messages"][-1]["role"] == "tool"
+    if "tool_call" in chosen and body.get("tools") and not answered:
         return chosen["tool_call"]
     choice = body.get("tool_choice")
     if isinstance(choice, dict):

@@ -217,9 +217,16 @@ class Worker:
             await self._recover()
 
     async def _recover(self) -> None:
-        """Holds all new pops back until the backend answers: each job popped before would be one more fault."""
+        """Holds all new pops back until the backend answers: each job popped before would be one more fault.
+
+        A backend that answers is not at fault for what one job asks of it.
+        """
         shutdown = self.runner.shutdown
         async with self._backend_lock:
+            if await self.runner.backend.is_up():
+                self._backend_backoff.reset()
+                return
+            emit("backend_waiting", reason="a job failed and the backend does not answer")
             await pause(shutdown.requested, self._backend_backoff.next())
             with contextlib.suppress(Interrupted):
                 await unless(shutdown.requested, self._backend_is_back())

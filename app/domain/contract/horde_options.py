@@ -75,6 +75,14 @@ FLAGS = (
 """The members that are true or false."""
 
 
+CHOICES: dict[str, tuple[str, str]] = {
+    "conformance": ("strict", "best_effort"),
+    "availability_mode": ("wait", "fail_fast"),
+    "context_fit": ("refuse", "truncate_oldest"),
+}
+"""The members that are one of two words, of which the first is the default."""
+
+
 def parse_horde_options(value: object) -> HordeOptions:
     """The options.
 
@@ -86,9 +94,9 @@ def parse_horde_options(value: object) -> HordeOptions:
     max_kudos = given.get("max_kudos")
     max_context_length = given.get("max_context_length")
     return HordeOptions(
-        conformance=cast("Conformance", _choice(given, "conformance", ("strict", "best_effort"))),
-        availability_mode=cast("AvailabilityMode", _choice(given, "availability_mode", ("wait", "fail_fast"))),
-        context_fit=cast("ContextFit", _choice(given, "context_fit", ("refuse", "truncate_oldest"))),
+        conformance=cast("Conformance", _choice(given, "conformance")),
+        availability_mode=cast("AvailabilityMode", _choice(given, "availability_mode")),
+        context_fit=cast("ContextFit", _choice(given, "context_fit")),
         max_kudos=None if max_kudos is None else as_number(max_kudos, "horde.max_kudos", 0, _MAX_KUDOS),
         max_context_length=None
         if max_context_length is None
@@ -98,9 +106,21 @@ def parse_horde_options(value: object) -> HordeOptions:
     )
 
 
-def _choice(given: Mapping[str, object], name: str, supported: tuple[str, str]) -> str:
-    """One of two words, of which the first is the default."""
-    return as_choice(given.get(name, supported[0]), f"horde.{name}", supported)
+def _choice(given: Mapping[str, object], name: str) -> str:
+    return as_choice(given.get(name, CHOICES[name][0]), f"horde.{name}", CHOICES[name])
+
+
+def accepted_by(name: str) -> str:
+    """What a member accepts, in words."""
+    if name in FLAGS:
+        return "true or false"
+    if name in CHOICES:
+        return " or ".join(CHOICES[name])
+    return {
+        "max_kudos": f"number, 0 to {_MAX_KUDOS}",
+        "max_context_length": f"integer, 1 to {INT32_MAX}",
+        "workers": f"up to {MAX_WORKERS} ids or names",
+    }[name]
 
 
 def _parse_workers(value: object) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """The readers of the top-level members, in OpenAI's order of checks (reference: OpenAI contract 3.1)."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from app.domain.contract import refusals
@@ -16,10 +18,22 @@ from app.domain.contract.fields import (
     refuse_unknown_keys,
 )
 from app.domain.contract.horde_options import parse_horde_options
-from app.domain.contract.labels import MAX_SAFETY_IDENTIFIER, parse_metadata
-from app.domain.contract.messages import parse_messages
-from app.domain.contract.response_format import parse_response_format
-from app.domain.contract.tools import parse_parallel_tool_calls, parse_tool_choice, parse_tools
+from app.domain.contract.labels import (
+    MAX_METADATA_KEY,
+    MAX_METADATA_PAIRS,
+    MAX_METADATA_VALUE,
+    MAX_SAFETY_IDENTIFIER,
+    parse_metadata,
+)
+from app.domain.contract.messages import MAX_MESSAGES, parse_messages
+from app.domain.contract.response_format import FORMATS, parse_response_format
+from app.domain.contract.tools import (
+    MAX_TOOLS,
+    TOOL_CHOICES,
+    parse_parallel_tool_calls,
+    parse_tool_choice,
+    parse_tools,
+)
 
 MAX_STOPS = 4
 MAX_OPERATION_KEY = 255
@@ -43,16 +57,40 @@ def parse_operation_key(value: object) -> str:
     return key
 
 
-def _count(path: str) -> Reader:
-    return lambda value, _read: as_integer(value, path, 1, INT32_MAX)
+class Use(StrEnum):
+    """Where a member's value goes."""
+
+    JOB = "sent to the worker"
+    LABEL = "stored, never sent to a worker"
+    ANSWER = "shapes the answer"
+    HORDE = "read by the horde"
 
 
-def _number(path: str, low: int, high: int) -> Reader:
-    return lambda value, _read: as_number(value, path, low, high)
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A top-level member: how it is read, and what of that is told to people."""
+
+    read: Reader
+    accepts: str
+    default: str = "none"
+    use: Use = Use.JOB
 
 
-def _string(path: str, most: int | None = None) -> Reader:
-    return lambda value, _read: as_string(value, path, most=most)
+def _count(path: str) -> Member:
+    return Member(lambda value, _read: as_integer(value, path, 1, INT32_MAX), f"integer, 1 to {INT32_MAX}")
+
+
+def _number(path: str, low: int, high: int, default: int) -> Member:
+    return Member(lambda value, _read: as_number(value, path, low, high), f"number, {low} to {high}", str(default))
+
+
+def _label(path: str, most: int | None = None) -> Member:
+    accepts = "string" if most is None else f"string of at most {most} characters"
+    return Member(lambda value, _read: as_string(value, path, most=most), accepts, use=Use.LABEL)
+
+
+def _flag(path: str, use: Use) -> Member:
+    return Member(lambda value, _read: as_boolean(value, path), "true or false", "false", use)
 
 
 def _read_max_tokens(value: object, read: Mapping[str, Any]) -> int:
@@ -90,37 +128,65 @@ def _read_stream_options(value: object, read: Mapping[str, Any]) -> bool:
     return as_boolean(options.get("include_usage", False), "stream_options.include_usage")
 
 
-READERS: dict[str, Reader] = {
-    "messages": lambda value, _read: parse_messages(value),
-    "tools": lambda value, _read: parse_tools(value),
-    "tool_choice": lambda value, read: parse_tool_choice(value, read.get("tools")),
-    "parallel_tool_calls": lambda value, read: parse_parallel_tool_calls(value, read.get("tools")),
+READERS: dict[str, Member] = {
+    "messages": Member(
+        lambda value, _read: parse_messages(value),
+        f"1 to {MAX_MESSAGES} messages: system, developer (becomes system), user, assistant, tool",
+        "required",
+    ),
+    "tools": Member(lambda value, _read: parse_tools(value), f"up to {MAX_TOOLS} function tools; [] is none"),
+    "tool_choice": Member(
+        lambda value, read: parse_tool_choice(value, read.get("tools")),
+        f"{', '.join(TOOL_CHOICES)}, or an object that names a function; only with tools",
+        "auto with tools",
+    ),
+    "parallel_tool_calls": Member(
+        lambda value, read: parse_parallel_tool_calls(value, read.get("tools")),
+        "true or false; only with tools",
+        "true with tools",
+    ),
     "max_completion_tokens": _count("max_completion_tokens"),
-    "temperature": _number("temperature", 0, 2),
-    "top_p": _number("top_p", 0, 1),
-    "presence_penalty": _number("presence_penalty", -2, 2),
-    "frequency_penalty": _number("frequency_penalty", -2, 2),
-    "user": _string("user"),
-    "seed": lambda value, _read: as_integer(value, "seed", -(2**63), 2**63 - 1),
-    "safety_identifier": _string("safety_identifier", MAX_SAFETY_IDENTIFIER),
-    "prompt_cache_key": _string("prompt_cache_key"),
-    "response_format": lambda value, _read: parse_response_format(value),
-    "max_tokens": _read_max_tokens,
-    "reasoning_effort": _read_reasoning_effort,
-    "stop": _read_stop,
-    "stream": lambda value, _read: as_boolean(value, "stream"),
-    "stream_options": _read_stream_options,
-    "metadata": lambda value, _read: parse_metadata(value),
-    "horde": lambda value, _read: parse_horde_options(value),
-    "operation_key": lambda value, _read: parse_operation_key(value),
-    "dry_run": lambda value, _read: as_boolean(value, "dry_run"),
+    "temperature": _number("temperature", 0, 2, 1),
+    "top_p": _number("top_p", 0, 1, 1),
+    "presence_penalty": _number("presence_penalty", -2, 2, 0),
+    "frequency_penalty": _number("frequency_penalty", -2, 2, 0),
+    "user": _label("user"),
+    "seed": Member(lambda value, _read: as_integer(value, "seed", -(2**63), 2**63 - 1), "integer of 64 bits"),
+    "safety_identifier": _label("safety_identifier", MAX_SAFETY_IDENTIFIER),
+    "prompt_cache_key": _label("prompt_cache_key"),
+    "response_format": Member(lambda value, _read: parse_response_format(value), ", ".join(FORMATS), "text"),
+    "max_tokens": Member(
+        _read_max_tokens,
+        f"integer, 1 to {INT32_MAX}; beside max_completion_tokens only the same number",
+        "a setting, DEFAULT_MAX_TOKENS",
+    ),
+    "reasoning_effort": Member(_read_reasoning_effort, ", ".join(REASONING_EFFORTS), DEFAULT_REASONING_EFFORT),
+    "stop": Member(_read_stop, f"string, or up to {MAX_STOPS} strings; empty ones are left out"),
+    "stream": _flag("stream", Use.ANSWER),
+    "stream_options": Member(
+        _read_stream_options, "object with include_usage; only with stream", "include_usage: false", Use.ANSWER
+    ),
+    "metadata": Member(
+        lambda value, _read: parse_metadata(value),
+        f"up to {MAX_METADATA_PAIRS} pairs; keys of {MAX_METADATA_KEY} and strings of {MAX_METADATA_VALUE} characters",
+        use=Use.LABEL,
+    ),
+    "horde": Member(lambda value, _read: parse_horde_options(value), "the horde object, below", use=Use.HORDE),
+    "operation_key": Member(
+        lambda value, _read: parse_operation_key(value),
+        f"string of 1 to {MAX_OPERATION_KEY} characters; native API only",
+        use=Use.HORDE,
+    ),
+    "dry_run": Member(
+        lambda value, _read: as_boolean(value, "dry_run"), "true or false; native API only", "false", Use.HORDE
+    ),
 }
 """Every member but the model, in the order in which they are checked."""
 
 NATIVE_KEYS = frozenset({"operation_key", "dry_run"})
 """Top-level keys of the native face alone (details D1)."""
 
-LABELS = ("user", "metadata", "safety_identifier", "prompt_cache_key")
+LABELS = tuple(name for name, member in READERS.items() if member.use is Use.LABEL)
 """Members that are stored and never sent to a worker (details D2)."""
 
 UNSUPPORTED_KEYS: dict[str, str] = {

@@ -9,8 +9,8 @@ from app.domain.contract import refusals
 from app.domain.contract.drop_table import without_no_ops
 from app.domain.contract.fields import JsonObject, as_array, as_string, without_nulls
 from app.domain.contract.horde_options import HordeOptions
+from app.domain.contract.openai_guards import apply_openai_guards
 from app.domain.contract.readers import LABELS, NATIVE_KEYS, READERS, UNSUPPORTED_KEYS
-from app.domain.contract.response_format import require_the_word_json
 from app.domain.contract.tools import ToolChoice
 from app.domain.errors import ContractRefusal
 from app.domain.json_boundary import NOT_JSON
@@ -100,12 +100,12 @@ def parse_chat_request(body: Mapping[str, object], face: Face) -> ChatRequest:
         raise refusals.missing("messages")
     _refuse_unknown_keys(given, face)
     read: dict[str, Any] = {}
-    for key, reader in READERS.items():
+    for key, member in READERS.items():
         if key in given:
-            read[key] = reader(given[key], read)
+            read[key] = member.read(given[key], read)
     request = _assembled(models, read)
-    if request.horde.openai_guards and request.response_format == {"type": "json_object"}:
-        require_the_word_json(request.messages)
+    if request.horde.openai_guards:
+        apply_openai_guards(request.messages, request.response_format)
     if face is Face.FRONT:
         _refuse_colons(models)
     return request

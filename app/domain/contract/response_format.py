@@ -12,6 +12,8 @@ from app.domain.contract.fields import (
     as_whole_object,
     refuse_unknown_keys,
 )
+from app.domain.contract.schema_shape import Subject
+from app.domain.contract.strict_schema import check_strict_schema
 
 FORMATS = ("json_object", "json_schema", "text")
 MAX_SCHEMA_NAME = 64
@@ -19,7 +21,6 @@ MAX_SCHEMA_NAME = 64
 _PATH = "response_format"
 _SCHEMA_PATH = "response_format.json_schema"
 _SCHEMA_NAME = re.compile(r"^[a-zA-Z0-9_-]+$")
-_NO_JSON_WORD = "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'."
 
 
 def parse_response_format(value: object) -> JsonObject | None:
@@ -36,12 +37,6 @@ def parse_response_format(value: object) -> JsonObject | None:
     if "json_schema" not in given:
         raise refusals.missing(_SCHEMA_PATH)
     return {"type": "json_schema", "json_schema": _parse_json_schema(given["json_schema"])}
-
-
-def require_the_word_json(messages: list[JsonObject]) -> None:
-    """Refuse a conversation that never says JSON: a guard that only OpenAI's backend needs (contract C2)."""
-    if not any("json" in text.lower() for message in messages for text in _texts(message)):
-        raise refusals.refusal(_NO_JSON_WORD, "messages")
 
 
 def strict_schema(response_format: JsonObject | None) -> JsonObject | None:
@@ -74,16 +69,4 @@ def _parse_json_schema(value: object) -> JsonObject:
 def _check_strict_schema(name: str, schema: object) -> None:
     if not isinstance(schema, dict):
         raise refusals.missing(f"{_SCHEMA_PATH}.schema")
-    if schema.get("type") != "object":
-        raise refusals.refusal(
-            f"Invalid schema for response_format '{name}': schema must be a JSON Schema of 'type: \"object\"', "
-            f"got 'type: \"{refusals.shortened(str(schema.get('type')))}\"'.",
-            _PATH,
-        )
-
-
-def _texts(message: JsonObject) -> list[str]:
-    content = message.get("content")
-    if isinstance(content, str):
-        return [content]
-    return [str(part["text"]) for part in content if "text" in part] if isinstance(content, list) else []
+    check_strict_schema(Subject("response_format", name, _PATH, judges_replies=True), schema)

@@ -4,7 +4,8 @@ import re
 
 from app.domain.contract import refusals
 from app.domain.contract.fields import JsonObject, as_array, as_boolean, as_object, as_string, as_whole_object
-from app.domain.errors import ContractRefusal
+from app.domain.contract.schema_shape import Subject, check_parameters
+from app.domain.contract.strict_schema import check_strict_schema
 
 MAX_TOOLS = 128
 """Tools of one request (details D22)."""
@@ -82,22 +83,21 @@ def _parse_function(value: object, path: str) -> JsonObject:
     if "description" in given:
         function["description"] = as_string(given["description"], f"{path}.description")
     if "parameters" in given:
-        parameters = as_whole_object(given["parameters"], f"{path}.parameters")
-        if parameters.get("type") != "object":
-            raise _not_an_object_schema(name, parameters.get("type"), f"{path}.parameters")
-        function["parameters"] = parameters
+        function["parameters"] = as_whole_object(given["parameters"], f"{path}.parameters")
     if "strict" in given:
         function["strict"] = as_boolean(given["strict"], f"{path}.strict")
+    _check_parameters(function, path)
     return function
 
 
-def _not_an_object_schema(name: str, kind: object, path: str) -> ContractRefusal:
-    return refusals.refusal(
-        f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', "
-        f"got 'type: \"{refusals.shortened(str(kind))}\"'.",
-        path,
-        "invalid_function_parameters",
-    )
+def _check_parameters(function: JsonObject, path: str) -> None:
+    parameters = function.get("parameters")
+    if not isinstance(parameters, dict):
+        return
+    subject = Subject("function", str(function["name"]), f"{path}.parameters", "invalid_function_parameters")
+    check_parameters(subject, parameters)
+    if function.get("strict"):
+        check_strict_schema(subject, parameters)
 
 
 def _parse_named_choice(value: JsonObject, tools: list[JsonObject]) -> JsonObject:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.capabilities import Availability, Coverage, LimitGap, covers, gaps, largest_max_length
+from app.domain.capabilities import Availability, Coverage, Limit, LimitGap, covers, gaps, largest_limit
 
 OVERFLOW = "prompt_overflow_refused"
 
@@ -207,4 +207,4 @@ def test_a_limits_gap_names_the_limit_that_no_capable_worker_reaches(
 def test_the_largest_reply_is_that_of_the_workers_with_the_features(
     declared: Any, required: Any, workers: list[dict[str, Any]], largest: int | None
 ) -> None:
-    assert largest_max_length([declared(**members) for members in workers], required()) == largest
+    assert largest_limit([declared(**members) for members in workers], required(), Limit.MAX_LENGTH) == largest

@@ -154,9 +154,12 @@ def test_a_chat_limit_falls_back_to_the_top_level_for_lengths_alone(
     assert declaration.prompt_limit(name) == text
 
 
+READABLE = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=5)
+
+
 @given(
     st.fixed_dictionaries(
-        {"name": st.text(min_size=1, max_size=5), "model_id": st.text(min_size=1, max_size=5)},
+        {"name": READABLE, "model_id": READABLE},
         optional={
             "chat_jobs": st.booleans(),
             "chat_features": st.lists(st.sampled_from([*Feature, *Guarantee])),
@@ -164,7 +167,7 @@ def test_a_chat_limit_falls_back_to_the_top_level_for_lengths_alone(
                 st.sampled_from([str(name) for name in Limit]), st.floats(0, 1e6) | st.integers(0, 10**6)
             ),
             "image_transports": st.lists(st.sampled_from(list(Transport))),
-            "models": st.lists(st.text(max_size=5)),
+            "models": st.lists(READABLE),
             "threads": st.integers(1, 50),
             "nsfw": st.booleans(),
         },
@@ -173,3 +176,21 @@ def test_a_chat_limit_falls_back_to_the_top_level_for_lengths_alone(
 def test_a_stored_declaration_comes_back_exactly(body: dict[str, Any]) -> None:
     declaration, _ = parse_declaration(body)
     assert Declaration.from_stored(orjson.loads(orjson.dumps(declaration.stored()))) == declaration
+
+
+@pytest.mark.parametrize("broken", ["a\x00", "\x07bell", "\ud800", "line\nbreak", "\x7f"])
+@pytest.mark.parametrize("key", ["name", "model_id", "bridge_agent"])
+def test_a_text_that_people_cannot_read_is_refused(key: str, broken: str) -> None:
+    with pytest.raises(BadRequest, match=key):
+        parse_declaration({"name": "box", "models": ["m"], "model_id": "m"} | {key: broken})
+
+
+@pytest.mark.parametrize("key", ["models", "priority_usernames"])
+def test_a_list_with_a_text_that_people_cannot_read_is_refused(key: str) -> None:
+    with pytest.raises(BadRequest, match=key):
+        parse_declaration({"name": "box", "models": ["m"]} | {key: ["good", "b\x00d"]})
+
+
+@pytest.mark.parametrize("name", ["Ann's box", "Müllers Kiste", "箱", "box 🐎"])
+def test_a_name_in_any_script_is_kept(name: str) -> None:
+    assert parse_declaration({"name": name, "models": ["m"]})[0].name == name

@@ -205,6 +205,28 @@ def test_text_that_nothing_can_store_is_replaced(text: str, cleaned: str) -> Non
     assert clean_text(text) == cleaned
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":1,"a":2}',
+        b'{"b":{"a":1,"c":":","a":2}}',
+        b'{"b":[{},{"a":1,"\\u0061":2}]}',
+        b'{"x":"\\"a\\":1","a":"}","a":"{"}',
+    ],
+)
+def test_a_key_that_comes_twice_in_one_object_is_named(raw: bytes) -> None:
+    assert refusal_of(raw) == f"{REASON}one of its objects holds the key 'a' twice. Send each key once."
+
+
+def test_a_key_that_comes_twice_in_a_large_body_is_refused_at_once() -> None:
+    raw = b'{"a":[' + b'{"a":1},' * 200_000 + b'{"a":1,"a":1}]}'
+    assert refusal_of(raw) == f"{REASON}one of its objects holds a key twice. Send each key once."
+
+
+def test_one_key_in_several_objects_is_no_duplicate() -> None:
+    assert parse_object(b'{"a":{"a":":","b":"a:"},"b":[{"a":1},{"a":1}]}')["b"] == [{"a": 1}, {"a": 1}]
+
+
 def test_a_digest_ignores_the_order_of_keys_at_every_level() -> None:
     assert digest_of({"a": 1, "b": {"c": 2, "d": 3}}) == digest_of({"b": {"d": 3, "c": 2}, "a": 1})
     assert digest_of({"a": [1, 2]}) != digest_of({"a": [2, 1]})

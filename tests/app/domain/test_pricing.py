@@ -1,18 +1,25 @@
 """Amounts in millikudos, against the wire reference's own figures."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.pricing import (
     REQUEST_TAX,
+    Amounts,
+    Sizes,
+    cancelled_amounts,
     charge,
     context_multiplier,
     kudos,
     model_multiplier,
     output_tokens,
     quote,
+    reply_amounts,
     reward,
+    speed_sample,
 )
 
 
@@ -98,3 +105,44 @@ def test_every_amount_is_whole_hundredths_of_a_kudos(tokens: int, context: int, 
     assert earned >= 0
     assert earned % 10 == 0
     assert round(kudos(earned) * 1000) == earned
+
+
+SIZES_8B = Sizes(max_length=512, context_tokens=512, max_context_length=8192, billions=8.0)
+
+
+def test_a_reply_is_priced_by_its_characters_with_its_fee() -> None:
+    assert reply_amounts(4000, SIZES_8B) == Amounts(tokens=512, charge=54_220 + 1000, reward=54_220)
+
+
+def test_the_context_counts_no_more_than_was_asked_for() -> None:
+    assert reply_amounts(4000, replace(SIZES_8B, context_tokens=10**6, max_context_length=512)) == reply_amounts(
+        4000, SIZES_8B
+    )
+
+
+def test_a_cancelled_stream_is_priced_by_what_was_posted() -> None:
+    assert cancelled_amounts(400, SIZES_8B) == reply_amounts(400, SIZES_8B)
+
+
+def test_a_stream_cancelled_before_anything_was_posted_costs_and_earns_nothing() -> None:
+    assert cancelled_amounts(0, SIZES_8B) == Amounts(tokens=0, charge=0, reward=0)
+
+
+@pytest.mark.parametrize(("tokens", "seconds", "speed"), [(100, 10.0, 10.0), (0, 1.0, 0.0), (20, 0.0, 20_000.0)])
+def test_the_speed_sample_is_tokens_a_second(tokens: int, seconds: float, speed: float) -> None:
+    assert speed_sample(tokens, seconds) == speed
+
+
+@given(
+    characters=st.integers(0, 10**7),
+    sizes=st.builds(Sizes, st.integers(1, 10**5), st.integers(0, 10**7), st.integers(1, 10**6), SIZES),
+    dearer=st.lists(SIZES, max_size=3),
+)
+def test_neither_a_reply_nor_a_cancelled_stream_costs_more_than_the_dearest_quote(
+    characters: int, sizes: Sizes, dearer: list[float]
+) -> None:
+    models = [sizes.billions, *dearer]
+    most = max(quote(sizes.max_length, sizes.max_context_length, billions) for billions in models)
+    for amounts in (reply_amounts(characters, sizes), cancelled_amounts(characters, sizes)):
+        assert 0 <= amounts.reward <= amounts.charge
+        assert amounts.charge + REQUEST_TAX <= most

@@ -159,23 +159,6 @@ def test_a_reply_that_keeps_the_contract_is_kept(chat: Chat, members: dict[str, 
     )
 
 
-UNJUDGEABLE = [
-    {"properties": {"a": {"$ref": "http://127.0.0.1:1/schema.json"}}},
-    {"properties": {"a": {"$ref": "#/$defs/nowhere"}}},
-    {"properties": {"a": {"$ref": "#/properties/a"}}},
-    {"properties": {"a": {"type": "no-such-type"}}},
-    {"properties": {"a": {"pattern": "("}}},
-    {"required": 5},
-]
-
-
-@pytest.mark.parametrize("changed", UNJUDGEABLE, ids=str)
-def test_a_schema_that_cannot_be_judged_is_not_the_workers_fault(chat: Chat, changed: dict[str, Any]) -> None:
-    request = chat(response_format=schema(**changed))
-    assert verify(request, reply('{"a":"x"}'), max_length=1000).content == '{"a":"x"}'
-    assert refusal(request, reply("not json")) == NOT_JSON
-
-
 def test_one_call_is_kept_where_the_client_wants_no_parallel_calls(chat: Chat) -> None:
     both = reply(None, call("f"), call("g", call_id="d"))
     assert verify(chat(tools=TOOLS, parallel_tool_calls=False), both, max_length=9).tool_calls == [call("f")]

@@ -13,10 +13,13 @@ from sqlalchemy import text
 from app.adapters.redis_bus import RedisBus
 from app.domain.capabilities import parse_declaration
 from app.domain.contract import Face, parse_chat_request
+from app.domain.pricing import KUDOS
 from app.domain.verification import Reply, parse_reply
 from app.services import accounts
 from app.services.cancel_request import CancelRequest
+from app.services.escrow import escrow_of
 from app.services.invariants import check
+from app.services.kudos import balance, grant
 from app.services.online import OnlineWorkers
 from app.services.pop import Job, Pop
 from app.services.queue_info import QueueInfo
@@ -150,6 +153,25 @@ class World:
             query = text(f"SELECT state FROM {table} WHERE id = :id")  # noqa: S608 - a table of ours
             return str(transaction.execute(query, {"id": row_id}).scalar_one())
 
+    def kudos(self, user_id: int) -> tuple[int, int]:
+        """What an account may spend, and what waits in escrow, in millikudos."""
+        with self.runtime.database.transaction() as transaction:
+            return balance(transaction, user_id), escrow_of(transaction, user_id)
+
+    def enrich(self) -> None:
+        """Let the requester have as many requests waiting, and as much held for them, as a test makes."""
+        with self.runtime.database.transaction() as transaction:
+            grant(transaction, self.requester_id, 1_000_000 * KUDOS)
+        self.execute("UPDATE users SET concurrency = 1000000 WHERE id = :id", id=self.requester_id)
+
+    def account(self, name: str, *, grants: int = 0) -> tuple[int, str]:
+        """Make another account with a key: its id and the key."""
+        with self.runtime.database.transaction() as transaction:
+            user_id = accounts.create_user(transaction, name)
+            if grants:
+                grant(transaction, user_id, grants)
+            return user_id, accounts.create_key(transaction, user_id, "test")[1]
+
     def execute(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a statement and return its rows, if it has any."""
         with self.runtime.database.transaction() as transaction:
@@ -168,6 +190,7 @@ def world(runtime: Runtime) -> Iterator[World]:
     with runtime.database.transaction() as transaction:
         requester = accounts.create_user(transaction, "ann")
         owner = accounts.create_user(transaction, "bob")
+        grant(transaction, requester, 1000 * KUDOS)
         _, requester_key = accounts.create_key(transaction, requester, "test")
         _, owner_key = accounts.create_key(transaction, owner, "test")
     made = World(runtime, requester, requester_key, owner, owner_key)

@@ -8,7 +8,7 @@ from redis import Redis
 
 from app.domain.errors import AbortedGen, ChatReplyRefused, InvalidJobId, RequestNotFound, WrongCredentials
 from app.domain.redis_keys import chat_channel
-from app.services.kudos import balance
+from app.domain.system_accounts import HORDE_ID
 from app.services.settle import settle_batch
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import Listen, World
@@ -66,6 +66,16 @@ def test_the_same_submit_again_is_answered_with_the_first_reward(world: World) -
     assert first.reward is not None
 
 
+def test_one_submit_sent_eight_times_at_once_is_taken_each_time(world: World) -> None:
+    _, generation_id = world.leased()
+    with ThreadPoolExecutor(8) as pool:
+        receipts = list(
+            pool.map(lambda _: world.replies.deliver(world.owner_key, generation_id, world.reply()), range(8))
+        )
+    assert {receipt.reward for receipt in receipts} == {None}
+    assert world.execute("SELECT count(*) FROM replies") == [(1,)]
+
+
 def test_verification_run_four_times_at_once_comes_to_one_verdict(world: World) -> None:
     _, generation_id = world.leased()
     world.deliver(generation_id)
@@ -75,17 +85,16 @@ def test_verification_run_four_times_at_once_comes_to_one_verdict(world: World) 
 
 
 def test_a_settled_generation_moves_charge_reward_and_fee_once(world: World) -> None:
+    before = [*world.kudos(world.requester_id), sum(world.kudos(world.owner_id)), *world.kudos(HORDE_ID)]
     _, generation_id = world.leased()
     world.deliver(generation_id)
     verify_generation(world.runtime, generation_id)
     with ThreadPoolExecutor(4) as pool:
         counts = list(pool.map(lambda _: settle_batch(world.runtime), range(4)))
     assert sum(counts) == 1
-    with world.runtime.database.transaction() as transaction:
-        paid = -balance(transaction, world.requester_id)
-        earned = balance(transaction, world.owner_id)
-        fee = balance(transaction, 1)
-    assert paid == earned + fee
+    after = [*world.kudos(world.requester_id), sum(world.kudos(world.owner_id)), *world.kudos(HORDE_ID)]
+    paid, _, earned, fee, _ = (new - old for new, old in zip(after, before, strict=True))
+    assert -paid == earned + fee
     assert fee == 2000
     world.require_sound(at_rest=True)
 

@@ -81,6 +81,7 @@ def _clean(world: World) -> None:
     world.execute(
         "TRUNCATE horde_requests, request_bodies, queue_entries, generations, replies, operation_keys CASCADE"
     )
+    world.execute("DELETE FROM ledger_entries WHERE business_key LIKE 'upfront:%'")
     world.execute("UPDATE workers SET aborts = 0, maintenance = false, failed_at = NULL")
     for worker in WORKERS:
         world.pop(**worker)
@@ -222,6 +223,7 @@ def _finish(world: World, soak: Soak, job: UUID, request_id: UUID) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_forty_workers_share_two_thousand_requests_without_a_loss(world: World) -> None:
+    world.enrich()
     for number in range(POPPERS):
         world.pop(**_declared(number))
     world.online._taken_at = float("-inf")

@@ -5,19 +5,27 @@ from uuid import uuid4
 
 import pytest
 
-from app.domain.contract import Face, parse_chat_request
+from app.domain.contract import ChatRequest, Face, parse_chat_request
 from app.domain.errors import (
     BadRequest,
+    ContractRefusal,
     InvalidApiKey,
     KudosCapExceeded,
     NoEligibleWorker,
     OperationKeyMismatch,
 )
+from app.domain.model_sizes import is_in_table
 from app.domain.redis_keys import QUEUE_CHANNEL, QueueSignal
 from app.services.submit_request import Submission
 from tests.app.services.conftest import CHAT, Listen, World
 
 KEY = "an-operation-key-of-22-chars"
+
+
+def listing(*models: str) -> ChatRequest:
+    """A request that any of these models may serve."""
+    body = {key: value for key, value in CHAT.items() if key != "model"} | {"models": list(models)}
+    return parse_chat_request(body, Face.NATIVE)
 
 
 def requests_of(world: World) -> int:
@@ -112,6 +120,49 @@ def test_max_tokens_above_every_workers_length_is_lowered_with_a_warning(world: 
     assert world.execute("SELECT max_length FROM horde_requests") == [(1024,)]
 
 
+def test_a_list_of_models_may_name_one_that_was_served_before(world: World) -> None:
+    world.pop(name="other-box", model_id="gone", models=["gone"])
+    world.execute("UPDATE workers SET last_seen_at = now() - interval '1 hour' WHERE name = 'other-box'")
+    accepted = world.submit(Submission(api_key=world.requester_key, chat=listing("m", "gone")))
+    assert accepted.status["eligible_workers"] == 1
+
+
+def test_an_unknown_name_in_a_list_of_models_refuses_the_whole_request(world: World) -> None:
+    with pytest.raises(ContractRefusal, match="never-heard-of") as refused:
+        world.submit(Submission(api_key=world.requester_key, chat=listing("m", "never-heard-of")))
+    assert (refused.value.http_status, refused.value.code) == (404, "model_not_found")
+    assert requests_of(world) == 0
+
+
+def test_a_model_of_the_bundled_table_is_known(world: World) -> None:
+    assert is_in_table("gpt-oss-20b")
+    assert world.submit(Submission(api_key=world.requester_key, chat=listing("m", "gpt-oss-20b"))).id
+
+
+def test_the_oldest_turns_fall_where_the_client_allows_it_and_the_whole_text_is_kept(world: World) -> None:
+    long = [
+        {"role": "user", "content": "a" * 30_000},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    accepted = world.ask(messages=long, horde={"context_fit": "truncate_oldest"})
+    assert "oldest 2 messages" in accepted.warnings[0]
+    assert accepted.status["limits_gap"] is None
+    prompt, submitted = world.execute("SELECT prompt, submitted_prompt FROM request_bodies")[0]
+    assert prompt == "user: c"
+    assert submitted == f"user: {'a' * 30_000}\nassistant: b\nuser: c"
+    job = world.pop()
+    assert job.payload is not None
+    assert job.payload["messages"] == [long[2]]
+
+
+def test_a_latest_turn_that_is_too_long_is_a_limits_gap(world: World) -> None:
+    message = {"role": "user", "content": "c" * 60_000}
+    accepted = world.ask(messages=[message], horde={"context_fit": "truncate_oldest"})
+    gap = accepted.status["limits_gap"]
+    assert (gap["limit"], gap["largest"]) == ("max_context_length", 8192)
+
+
 def test_a_quote_above_the_requests_own_cap_is_refused(world: World) -> None:
     with pytest.raises(KudosCapExceeded, match="above horde"):
         world.ask(horde={"max_kudos": 0.5})
@@ -140,7 +191,7 @@ def test_a_front_may_propose_the_id(world: World) -> None:
 def test_more_kudos_come_first_and_age_makes_up_for_it(world: World) -> None:
     world.execute(
         "INSERT INTO ledger_entries (business_key, kind, user_id, amount)"
-        " VALUES ('g', 'grant', :rich, 1000000), ('g', 'issue', 1, -1000000)",
+        " VALUES ('g', 'grant', :rich, 2000000), ('g', 'issue', 1, -2000000)",
         rich=world.owner_id,
     )
     poor = world.ask()

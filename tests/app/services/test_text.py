@@ -6,11 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.errors import AbortedGen, BadRequest, WorkerNotFound
+from app.domain.errors import AbortedGen, BadRequest, KudosUpfront, SharedKeyEmpty, TooManyPrompts, WorkerNotFound
+from app.domain.shared_key_terms import parse_shared_key
+from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.text_reply import TextReply
 from app.domain.text_request import parse_text_request
 from app.services.pop import Job
 from app.services.settle import settle_batch
+from app.services.shared_keys import SharedKeys
 from app.services.sweep import sweep
 from tests.app.services.conftest import World
 
@@ -236,6 +239,7 @@ def test_the_reply_of_one_kind_is_refused_for_the_other(world: World) -> None:
 
 
 def test_two_workers_share_a_thousand_slots_without_a_double(world: World) -> None:
+    world.enrich()
     for _ in range(50):
         ask(world, n=20)
 
@@ -249,3 +253,68 @@ def test_two_workers_share_a_thousand_slots_without_a_double(world: World) -> No
         jobs = [job for mine in pool.map(work, ("one", "two")) for job in mine]
     assert len(jobs) == len(set(jobs)) == 1000
     assert world.execute("SELECT count(DISTINCT (request_id, slot)) FROM generations") == [(1000,)]
+
+
+def test_a_text_request_holds_kudos_for_each_generation_until_it_ends(world: World) -> None:
+    before, _ = world.kudos(world.requester_id)
+    request_id = ask(world, n=2, models=["koboldcpp/Demo-8B"], max_length=1024)
+    assert world.kudos(world.requester_id)[0] == before - 2 * 390_100
+    world.cancel.text(request_id)
+    assert world.kudos(world.requester_id)[0] == before
+
+
+def test_a_text_request_for_any_model_holds_a_flat_amount_for_each_generation(world: World) -> None:
+    before, _ = world.kudos(world.requester_id)
+    ask(world, n=3, slow_workers=False)
+    assert world.kudos(world.requester_id)[0] == before - 3 * 20_000
+
+
+def test_a_text_request_without_the_kudos_is_refused_or_cut_where_that_is_allowed(world: World) -> None:
+    _, world.requester_key = world.account("cy")
+    with pytest.raises(KudosUpfront):
+        ask(world, max_length=1024)
+    assert world.execute("SELECT count(*) FROM horde_requests") == [(0,)]
+    ask(world, max_length=1024, slow_workers=False, allow_downgrade=True)
+    assert world.execute("SELECT max_length, hold, requirements ->> 'slow_workers' FROM horde_requests") == [
+        (512, 0, "true")
+    ]
+
+
+def test_the_generations_that_wait_are_what_is_limited(world: World) -> None:
+    ask(world, n=20)
+    with pytest.raises(TooManyPrompts):
+        ask(world, n=11)
+    ask(world, n=10)
+    assert len(pop(world, amount=4).ids) == 4
+    ask(world, n=4)
+    with pytest.raises(TooManyPrompts):
+        world.ask()
+
+
+def test_a_limited_key_is_bound_by_what_its_open_text_request_may_still_cost(world: World) -> None:
+    world.execute("UPDATE api_keys SET kudos_limit = 20000 WHERE user_id = :id", id=world.requester_id)
+    models = ["koboldcpp/Demo-8B"]
+    ask(world, n=2, models=models, max_length=16)
+    jobs = pop(world, amount=2).ids
+    deliver(world, jobs[0])
+    settle_batch(world.runtime)
+    quote, charged = world.execute(
+        "SELECT r.quote, g.charge FROM horde_requests r JOIN generations g ON g.request_id = r.id WHERE g.id = :id",
+        id=jobs[0],
+    )[0]
+    committed = world.execute(
+        "SELECT committed FROM locked_standing(:id, (SELECT id FROM api_keys WHERE user_id = :id))",
+        id=world.requester_id,
+    )
+    assert 0 < int(str(charged)) < int(str(quote))
+    assert committed == [(quote,)]
+
+
+def test_a_spent_shared_key_goes_on_as_anonymous_when_a_text_request_allows_it(world: World) -> None:
+    world.requester_key = str(
+        SharedKeys(world.runtime).create(world.requester_key, parse_shared_key({"kudos": 0}))["id"]
+    )
+    with pytest.raises(SharedKeyEmpty):
+        ask(world)
+    ask(world, allow_downgrade=True)
+    assert world.execute("SELECT user_id, key_id FROM horde_requests") == [(ANONYMOUS_ID, None)]

@@ -143,6 +143,18 @@ async def test_no_job_is_popped_while_the_backend_is_down(
             assert (submits[1]["id"], submits[1]["state"]) == (answered, "ok")
 
 
+@pytest.mark.parametrize("marker", ["status=400", "status=429", "malformed"])
+async def test_a_backend_that_answers_is_not_held_to_be_down_for_a_bad_job(
+    horde: ScriptedHorde, worker: WorkerProcess, marker: str
+) -> None:
+    for _ in range(6):
+        await horde.give(f"[[{marker}]]poison")
+    answered = await horde.give("innocent")
+    submits = await horde.submitted(7)
+    assert (submits[-1]["id"], submits[-1]["state"]) == (answered, "ok")
+    assert worker.events("backend_waiting") == []
+
+
 async def test_a_job_waits_for_a_backend_that_is_restarted(
     horde: ScriptedHorde, environment: dict[str, str], unused_port: int
 ) -> None:

@@ -53,7 +53,14 @@ BODIES = st.fixed_dictionaries(
             [
                 {"type": "text"},
                 {"type": "json_object"},
-                {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": True}},
+                {
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": "n",
+                        "schema": {"type": "object", "additionalProperties": False},
+                        "strict": True,
+                    },
+                },
             ]
         ),
         "reasoning_effort": st.sampled_from(["none", "medium", "max"]),

@@ -82,3 +82,14 @@ def test_a_broken_tool_history_is_refused(
 )
 def test_a_whole_tool_history_is_accepted(parsed: Any, messages: list[dict[str, Any]]) -> None:
     assert len(parsed(messages=messages).messages) == len(messages)
+
+
+def test_a_call_id_longer_than_openais_is_refused_only_with_its_guards(parsed: Any, refused: Any) -> None:
+    long = "c" * 41
+    call = {"id": long, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}]
+    messages.append({"role": "tool", "tool_call_id": long, "content": "1"})
+    assert parsed(messages=messages).messages[2]["tool_call_id"] == long
+    message, param, code = refused(messages=messages, horde={"openai_guards": True})
+    assert message.endswith("maximum length 40, but got a string with length 41 instead.")
+    assert (param, code) == ("messages[1].tool_calls[0].id", "string_above_max_length")

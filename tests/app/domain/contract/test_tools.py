@@ -151,13 +151,13 @@ def test_unknown_keys_of_a_tool_are_dropped_down_to_its_parameters(parsed: Any) 
         {
             "type": "function",
             "zzz": 1,
-            "function": {"name": "f", "description": "d", "strict": True, "zzz": 1, "parameters": parameters},
+            "function": {"name": "f", "description": "d", "strict": False, "zzz": 1, "parameters": parameters},
         }
     ]
     assert parsed(tools=tools).tools == [
         {
             "type": "function",
-            "function": {"name": "f", "description": "d", "parameters": parameters, "strict": True},
+            "function": {"name": "f", "description": "d", "parameters": parameters, "strict": False},
         }
     ]
 

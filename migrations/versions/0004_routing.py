@@ -1,18 +1,47 @@
-"""Routing: slots, worker facts, measured speeds, outages.
-
-Revision ID: 0002_routing
-Revises: 0001
-"""
+"""Routing: slots, worker facts, measured speeds, outages; a standing that counts slots."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002_routing"
-down_revision = "0001"
+revision = "0004_routing"
+down_revision = "0003_kudos"
 branch_labels = None
 depends_on = None
 
 ACCEPTED = "state IN ('verified', 'settled')"
+
+# As before, but for what waits and what open requests may still cost.
+STANDING = """
+CREATE OR REPLACE FUNCTION locked_standing(account bigint, metered_key bigint)
+RETURNS TABLE (waiting bigint, spendable bigint, committed bigint)
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('account', account));
+    RETURN QUERY SELECT
+        (SELECT {waiting} FROM horde_requests r
+         WHERE r.user_id = account AND r.state IN ('preparing', 'queued')),
+        (COALESCE((SELECT b.amount FROM balances b WHERE b.user_id = account), 0)
+         + COALESCE((SELECT sum(e.amount) FROM ledger_entries e
+                     WHERE e.user_id = account AND NOT e.folded AND e.pocket = 'spendable'), 0))::bigint,
+        (CASE WHEN metered_key IS NULL THEN 0 ELSE
+            COALESCE((SELECT s.amount FROM key_spending s WHERE s.key_id = metered_key), 0)
+            - COALESCE((SELECT sum(e.amount) FROM ledger_entries e
+                        WHERE e.key_id = metered_key AND NOT e.folded), 0)
+            + COALESCE((SELECT sum({open}) FROM horde_requests r
+                        WHERE r.key_id = metered_key AND r.state IN ('preparing', 'queued', 'processing')), 0)
+            + COALESCE((SELECT sum(g.charge) FROM generations g JOIN horde_requests r ON r.id = g.request_id
+                        WHERE g.state = 'verified' AND r.key_id = metered_key), 0)
+         END)::bigint;
+END
+$$
+"""
+STANDING_OF_REQUESTS = STANDING.format(waiting="count(*)", open="r.quote")
+# A slot that was delivered is in the key's spending, or verified: its request may cost the rest.
+STANDING_OF_SLOTS = STANDING.format(
+    waiting="COALESCE(sum(r.waiting), 0)",
+    open=f"""r.quote - COALESCE((SELECT sum(d.charge) FROM generations d
+                                           WHERE d.request_id = r.id AND d.{ACCEPTED}), 0)""",
+)
 
 
 def upgrade() -> None:
@@ -27,6 +56,8 @@ def upgrade() -> None:
     op.execute("UPDATE horde_requests SET waiting = 1 WHERE state IN ('preparing', 'queued')")
     op.execute("UPDATE horde_requests r SET finished = 1 FROM generations g WHERE g.request_id = r.id AND g." + ACCEPTED)
 
+    op.execute(STANDING_OF_SLOTS)
+
     op.add_column("generations", sa.Column("slot", sa.SmallInteger(), server_default=sa.text("0"), nullable=False))
     op.drop_index("uq_generations_request_id_accepted", table_name="generations")
     op.create_index(
@@ -34,13 +65,6 @@ def upgrade() -> None:
         "generations",
         ["request_id", "slot"],
         unique=True,
-        postgresql_where=sa.text(ACCEPTED),
-    )
-    op.create_index(
-        "ix_generations_worker_id_ended_at_accepted",
-        "generations",
-        ["worker_id", "ended_at"],
-        unique=False,
         postgresql_where=sa.text(ACCEPTED),
     )
 
@@ -110,9 +134,6 @@ def downgrade() -> None:
     for column in ("retried", "user_id", "slot"):
         op.drop_column("queue_entries", column)
     op.drop_index(
-        "ix_generations_worker_id_ended_at_accepted", table_name="generations", postgresql_where=sa.text(ACCEPTED)
-    )
-    op.drop_index(
         "uq_generations_request_id_slot_accepted", table_name="generations", postgresql_where=sa.text(ACCEPTED)
     )
     op.create_index(
@@ -123,6 +144,7 @@ def downgrade() -> None:
         postgresql_where=sa.text(ACCEPTED),
     )
     op.drop_column("generations", "slot")
+    op.execute(STANDING_OF_REQUESTS)
     op.drop_constraint(op.f("ck_horde_requests_slots"), "horde_requests", type_="check")
     for column in ("finished", "waiting", "n"):
         op.drop_column("horde_requests", column)

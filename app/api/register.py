@@ -1,0 +1,48 @@
+"""The register page: a form, then the key, once (wire reference 2.9)."""
+
+from flask import Blueprint, Response, make_response, render_template, request
+
+from app.api.services import services
+from app.domain.errors import BadRequest
+from app.services.registration import LONGEST_NAME, SHORTEST_NAME, Registered
+
+blueprint = Blueprint("register", __name__, template_folder="templates")
+
+HEADERS = {
+    # The page shows a secret: no cache, no frame, no script, and no address of it to others.
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@blueprint.get("/register")
+def show_form() -> Response:
+    """Show the form."""
+    return _page()
+
+
+@blueprint.post("/register")
+def register() -> Response:
+    """Make an account and show its key; the form again, with the reason, for a name that cannot be used."""
+    username = request.form.get("username", "")
+    try:
+        made = services().register(username)
+    except BadRequest as refusal:
+        return _page(refusal.http_status, problem=refusal.message, username=username)
+    return _page(made=made)
+
+
+def _page(status: int = 200, *, problem: str = "", username: str = "", made: Registered | None = None) -> Response:
+    html = render_template(
+        "register.html",
+        problem=problem,
+        username=username,
+        made=made,
+        shortest=SHORTEST_NAME,
+        longest=LONGEST_NAME,
+    )
+    return make_response(html, status, HEADERS)

@@ -1,0 +1,31 @@
+"""Routes that show accounts (native-api N2, wire reference 2.7)."""
+
+from flask import Blueprint, Response, request
+
+from app.api.callers import read_caller
+from app.api.errors import json_response
+from app.api.services import services
+from app.domain.errors import InvalidApiKey, UserNotFound
+
+LONGEST_ID = 18
+
+blueprint = Blueprint("users", __name__)
+
+
+@blueprint.get("/find_user")
+def find_user() -> Response:
+    """Answer with the account behind the key; without one 401, as clients of this route expect."""
+    uses = services()
+    api_key = read_caller(request, uses.passkeys).api_key
+    if not api_key:
+        raise InvalidApiKey("apikey: this header is required.", param="apikey")
+    return json_response(uses.read_user.by_key(api_key))
+
+
+@blueprint.get("/users/<user_id>")
+def read_user(user_id: str) -> Response:
+    """Answer with an account; a key is needed only for what is not for everybody."""
+    uses = services()
+    if not (user_id.isascii() and user_id.isdigit() and len(user_id) <= LONGEST_ID):
+        raise UserNotFound("Accounts are named by number here.")
+    return json_response(uses.read_user.by_id(int(user_id), read_caller(request, uses.passkeys).api_key))

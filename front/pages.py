@@ -26,7 +26,7 @@ set its base URL to <code>{base}/v1</code>, and use your key, or none to ask ano
 <pre>curl {base}/v1/chat/completions \\
   -H "Content-Type: application/json" \\
   -d '{{"model": "MODEL", "messages": [{{"role": "user", "content": "Hello"}}]}}'</pre>
-<p>Online models: <a href="/v1/models">/v1/models</a></p>
+<p>Online models: <a href="/v1/models">/v1/models</a> &middot; Get a key: <a href="/register">/register</a></p>
 </body>
 </html>
 """

@@ -152,7 +152,7 @@ def test_a_schema_that_keeps_killing_its_verifier_faults_the_request_and_pays_th
     assert horde.query(
         "SELECT kind FROM ledger_entries WHERE business_key = :key ORDER BY kind", key=f"compensation:{job['id']}"
     ) == [
-        ("grant",),
-        ("issue",),
+        ("compensation",),
+        ("compensation_paid",),
     ]
     assert horde.query("SELECT 1 FROM ledger_entries WHERE business_key = :key", key=f"generation:{job['id']}") == []

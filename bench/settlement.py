@@ -51,8 +51,9 @@ FILL = """
         SELECT gen_random_uuid(), id, 'bench-' || id, '{}', now() FROM owner RETURNING id
     ), made AS (
         INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
-            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, sort_key, expires_at, ended_at)
-        SELECT gen_random_uuid(), numbered.id, true, 'done', class.id, '{}', 512, 1024, 100, 150, 'strict', 20000, 0,
+            max_context_length, context_tokens, job_ttl_seconds, conformance, quote, finished, sort_key, expires_at,
+            ended_at)
+        SELECT gen_random_uuid(), numbered.id, true, 'done', class.id, '{}', 512, 1024, 100, 150, 'strict', 20000, 1, 0,
             now(), now()
         FROM generate_series(1, :count) n
         JOIN numbered ON numbered.number = n % :accounts + 1

@@ -43,8 +43,10 @@ UNMIGRATED = GOOD.replace("echo migrated", "echo no such table; exit 1; echo")
 
 
 def free_block() -> int:
-    """The first of a block of ports that nothing listens on."""
-    for base in range(20_000, 32_000, 20):
+    """The first of a block of ports that nothing listens on; other sessions on this machine look elsewhere first."""
+    blocks = range(20_000, 32_000, 20)
+    first = os.getpid() % len(blocks)
+    for base in (*blocks[first:], *blocks[:first]):
         try:
             for port in range(base, base + BLOCK):
                 with socket.socket() as probe:

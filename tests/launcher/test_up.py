@@ -46,7 +46,7 @@ def free_block() -> int:
     """The first of a block of ports that nothing listens on; other sessions on this machine look elsewhere first."""
     blocks = range(20_000, 32_000, 20)
     first = os.getpid() % len(blocks)
-    for base in (*blocks[first:], *blocks[:first]):
+    for base in [*blocks[first:], *blocks[:first]]:
         try:
             for port in range(base, base + BLOCK):
                 with socket.socket() as probe:

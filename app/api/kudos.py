@@ -8,7 +8,7 @@ from app.api.callers import read_caller
 from app.api.errors import json_response
 from app.api.services import services
 from app.domain.errors import InvalidApiKey
-from app.domain.json_boundary import parse_worker_object
+from app.domain.json_boundary import parse_object
 from app.domain.shared_key_terms import parse_shared_key
 
 blueprint = Blueprint("kudos", __name__)
@@ -19,7 +19,7 @@ def transfer() -> Response:
     """Give kudos to another account; the same Idempotency-Key and body again give nothing."""
     uses = services()
     api_key = read_caller(request, uses.passkeys).require_key()
-    body = parse_worker_object(request.get_data(cache=False))
+    body = parse_object(request.get_data(cache=False))
     given = uses.transfer_kudos(
         api_key, body.get("username"), body.get("amount"), request.headers.get("Idempotency-Key")
     )
@@ -31,7 +31,7 @@ def create_shared_key() -> Response:
     """Make a key with limits that others may ask with."""
     uses = services()
     api_key = read_caller(request, uses.passkeys).require_key()
-    terms = parse_shared_key(parse_worker_object(request.get_data(cache=False) or b"{}"))
+    terms = parse_shared_key(parse_object(request.get_data(cache=False) or b"{}"))
     return json_response(uses.shared_keys.create(api_key, terms))
 
 
@@ -46,7 +46,7 @@ def change_shared_key(shared_id: str) -> Response:
     """Change a shared key of the caller's."""
     uses = services()
     api_key = read_caller(request, uses.passkeys).require_key()
-    terms = parse_shared_key(parse_worker_object(request.get_data(cache=False)))
+    terms = parse_shared_key(parse_object(request.get_data(cache=False)))
     return json_response(uses.shared_keys.change(api_key, _id(shared_id), terms))
 
 

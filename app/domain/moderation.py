@@ -133,10 +133,39 @@ class Moderation:
 
 
 def _everything(chat: ChatRequest) -> str:
-    """All text of a request that a model could be shown: the flattened conversation, names and schemas."""
+    """All text of a request that a model could be shown: the flattened conversation, names and schemas.
+
+    A model reads the parts of a message in one piece, and strings in arguments without their
+    escapes, so both stand here once more as it reads them.
+    """
     names = [str(message["name"]) for message in chat.messages if "name" in message]
     schema = [] if chat.response_format is None else [orjson.dumps(chat.response_format).decode()]
-    return "\n".join([flatten(chat.messages, chat.tools), *names, *schema, *chat.stop])
+    read = [text for message in chat.messages for text in _as_read(message)]
+    return "\n".join([flatten(chat.messages, chat.tools), *names, *schema, *chat.stop, *read])
+
+
+def _as_read(message: JsonObject) -> Iterable[str]:
+    content = message.get("content")
+    if isinstance(content, list):
+        yield "".join(part["text"] for part in content if part["type"] == "text")
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        yield from _strings_of(call["function"]["arguments"])
+
+
+def _strings_of(arguments: str) -> Iterable[str]:
+    try:
+        open_values = [orjson.loads(arguments)]
+    except orjson.JSONDecodeError:
+        return
+    while open_values:
+        value = open_values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            open_values.extend(value)
+        elif isinstance(value, dict):
+            open_values.extend((*value.keys(), *value.values()))
 
 
 def _has_words(messages: list[JsonObject]) -> bool:

@@ -57,6 +57,7 @@ class CallersKey:
     name: str
     shared_id: UUID | None = None
     kudos_limit: int | None = None
+    expires_at: datetime | None = None
     spent: int = 0
     max_text_tokens: int | None = None
 
@@ -170,6 +171,7 @@ def authenticate(transaction: Transaction, key: str) -> Caller:
             name=row.key_name,
             shared_id=row.shared_id,
             kudos_limit=row.kudos_limit,
+            expires_at=row.expires_at,
             spent=int(row.spent),
             max_text_tokens=row.max_text_tokens,
         ),

@@ -84,7 +84,7 @@ def _next_attempt(runtime: Runtime, transaction: Transaction, row: Row[Any], why
     if faults >= runtime.settings.max_faults:
         fault = {
             "rc": "ChatRequestFaulted",
-            "message": f"{faults} workers could not serve this request; the last one's fault was {why.fault}.",
+            "message": f"{faults} attempts to serve this request failed; the last one's fault was {why.fault}.",
             "param": None,
         }
         end_request(runtime, transaction, request_id, RequestState.FAULTED, fault=fault, faults=faults)

@@ -25,8 +25,11 @@ BALANCE_OF = """
 def grant(transaction: Transaction, user_id: int, millikudos: int, business_key: str | None = None) -> str:
     """Give an account kudos from the horde's own account; return the movement's business key.
 
-    The same `business_key` again moves nothing. Raises BadRequest for an amount out of range.
+    The same `business_key` again moves nothing. Raises BadRequest for an amount out of range,
+    and for the horde's own account.
     """
+    if user_id == HORDE_ID:
+        raise BadRequest("user_id: this is the horde's own account, which grants come from.", param="user_id")
     if not 0 < millikudos <= LARGEST_AMOUNT:
         raise BadRequest("amount: must be above 0 and at most a thousand billion kudos.", param="amount")
     key = business_key or f"grant:{uuid4()}"

@@ -8,7 +8,14 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, insert, text, update
 
 from app.adapters.database import Transaction
-from app.domain.errors import AnonymousOwnsNoKeys, BadRequest, InvalidApiKey, NoSharedKeyModSelected, NotOwner
+from app.domain.errors import (
+    AnonymousOwnsNoKeys,
+    BadRequest,
+    InvalidApiKey,
+    NoSharedKeyModSelected,
+    NotOwner,
+    WrongCredentials,
+)
 from app.domain.pricing import KUDOS, kudos
 from app.domain.shared_key_terms import DEFAULT_KUDOS, UNLIMITED, SharedKeyTerms, keys_allowed
 from app.models import ApiKey
@@ -28,7 +35,8 @@ class SharedKeys:
     def create(self, api_key: str, terms: SharedKeyTerms) -> dict[str, Any]:
         """Make a shared key for the caller and return it.
 
-        Raises AnonymousOwnsNoKeys, or BadRequest when the caller has as many as it may.
+        Raises AnonymousOwnsNoKeys, WrongCredentials for a key with limits of its own, or BadRequest
+        when the caller has as many as it may.
         """
         shared_id = uuid4()
         with self._database.transaction() as transaction:
@@ -88,6 +96,8 @@ def _owner(transaction: Transaction, api_key: str) -> Caller:
     caller = authenticate(transaction, api_key)
     if caller.key.is_shared:
         raise InvalidApiKey("A shared key is for asking. Shared keys are managed with their owner's own key.")
+    if caller.key.kudos_limit is not None or caller.key.expires_at is not None:
+        raise WrongCredentials("This key has limits of its own, so it makes and changes no keys. Use one without.")
     if caller.is_anonymous:
         raise AnonymousOwnsNoKeys("The anonymous account has no shared keys. Register to get an account of your own.")
     return caller

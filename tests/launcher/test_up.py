@@ -43,8 +43,11 @@ UNMIGRATED = GOOD.replace("echo migrated", "echo no such table; exit 1; echo")
 
 
 def free_block() -> int:
-    """The first of a block of ports that nothing listens on."""
-    for base in range(20_000, 32_000, 20):
+    """The first of a block of ports that nothing listens on; other sessions on this machine look elsewhere first."""
+    blocks = range(20_000, 32_000, 20)
+    first = os.getpid() % len(blocks)
+    for number in range(len(blocks)):
+        base = blocks[(first + number) % len(blocks)]
         try:
             for port in range(base, base + BLOCK):
                 with socket.socket() as probe:

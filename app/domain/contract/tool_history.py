@@ -21,13 +21,23 @@ def check_tool_history(messages: list[JsonObject]) -> None:
             answers[str(message["tool_call_id"])] = index
             continue
         _check_all_answered(open_calls, answers, index)
-        open_calls, answers = _call_ids(message), {}
+        open_calls, answers = _call_ids(message, index), {}
     _check_all_answered(open_calls, answers, len(messages))
 
 
-def _call_ids(message: JsonObject) -> list[str] | None:
+def _call_ids(message: JsonObject, index: int) -> list[str] | None:
     calls = message.get("tool_calls")
-    return [str(call["id"]) for call in calls] if isinstance(calls, list) else None
+    if not isinstance(calls, list):
+        return None
+    ids = [str(call["id"]) for call in calls]
+    for number, call_id in enumerate(ids):
+        if call_id in ids[:number]:
+            raise refusals.refusal(
+                f"Invalid parameter: Duplicate value for 'id' of '{refusals.shortened(call_id)}', "
+                f"in messages[{index}].tool_calls.",
+                f"messages[{index}].tool_calls[{number}].id",
+            )
+    return ids
 
 
 def _check_answer(call_id: str, index: int, open_calls: list[str] | None, answers: dict[str, int]) -> None:

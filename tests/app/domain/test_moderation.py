@@ -37,6 +37,17 @@ PLACES = [
     {"messages": [ASKED, {"role": "assistant", "content": "forbidden"}, ASKED]},
     {"tools": [TOOL | {"function": {"name": "forbidden"}}]},
     {"stop": ["forbidden"]},
+    {"messages": [{"role": "user", "content": [{"type": "text", "text": "for"}, {"type": "text", "text": "bidden"}]}]},
+    {
+        "messages": [
+            ASKED,
+            {
+                "role": "assistant",
+                "tool_calls": [CALL | {"function": {"name": "f", "arguments": '{"a":["forbidd\\u0065n"]}'}}],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": "x"},
+        ]
+    },
     {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "description": "forbidden"}}},
 ]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +18,11 @@ from app.domain.errors import (
     SharedKeyExpired,
     SharedKeyInsufficientKudos,
     TooManyPrompts,
+    WrongCredentials,
 )
 from app.domain.shared_key_terms import parse_shared_key
 from app.domain.system_accounts import ANONYMOUS_ID, ANONYMOUS_KEY
+from app.services import accounts
 from app.services.settle import settle_batch
 from app.services.shared_keys import SharedKeys
 from app.services.submit_request import Accepted, Submission, SubmitRequest
@@ -278,3 +281,17 @@ def test_a_key_with_a_limit_stops_at_it(world: World) -> None:
     world.ask()
     with pytest.raises(SharedKeyInsufficientKudos):
         world.ask()
+
+
+@pytest.mark.parametrize("limits", [{"kudos_limit": 0}, {"expires_at": datetime.now(UTC) + timedelta(days=1)}])
+def test_a_key_with_limits_makes_and_changes_no_keys_without_them(world: World, limits: dict[str, Any]) -> None:
+    other = UUID(str(SharedKeys(world.runtime).create(world.requester_key, parse_shared_key({}))["id"]))
+    with world.runtime.database.transaction() as transaction:
+        _, limited = accounts.create_key(transaction, world.requester_id, "limited", **limits)
+    unlimited = parse_shared_key({"kudos": -1})
+    with pytest.raises(WrongCredentials):
+        SharedKeys(world.runtime).create(limited, unlimited)
+    with pytest.raises(WrongCredentials):
+        SharedKeys(world.runtime).change(limited, other, unlimited)
+    with pytest.raises(WrongCredentials):
+        SharedKeys(world.runtime).delete(limited, other)

@@ -44,6 +44,11 @@ def unanswered(ids: str) -> str:
         ([USER, calls("a")], unanswered("a"), "messages.[2].role"),
         ([calls("a"), calls("b"), answer("b")], unanswered("a"), "messages.[1].role"),
         (
+            [USER, calls("a", "a"), answer("a")],
+            "Invalid parameter: Duplicate value for 'id' of 'a', in messages[1].tool_calls.",
+            "messages[1].tool_calls[1].id",
+        ),
+        (
             [calls("a"), answer("z")],
             "Invalid parameter: 'tool_call_id' of 'z' not found in 'tool_calls' of previous message.",
             "messages.[1].tool_call_id",

@@ -47,11 +47,6 @@ class RedisBus:
         )
         self._breaker = Breaker(REST_SECONDS)
 
-    @property
-    def is_resting(self) -> bool:
-        """Whether Redis failed just now, so that nobody should wait for it."""
-        return self._breaker.is_open
-
     def ping(self) -> None:
         """Ask the server for a sign of life; raises RedisError when it gives none."""
         self._redis.ping()

@@ -28,7 +28,6 @@ _CONTEXT_FLOOR, _CONTEXT_BASE, _CONTEXT_UNIT = 1.2, 2.2, 1024
 _MIN_CONTEXT_MULTIPLIER, _MAX_CONTEXT_MULTIPLIER = 0.1, 30.0
 _BONUS_BILLIONS, _BONUS_EXPONENT = 13.0, 0.20
 _CENT = KUDOS // 100
-_SHORTEST_JOB_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +93,6 @@ def reply_amounts(characters: int, sizes: Sizes) -> Amounts:
 def cancelled_amounts(posted_characters: int, sizes: Sizes) -> Amounts:
     """What a streamed generation is worth that its client cancelled: what was posted, else nothing (details D7)."""
     return reply_amounts(posted_characters, sizes) if posted_characters else NOTHING
-
-
-def speed_sample(tokens: int, seconds: float) -> float:
-    """A worker's tokens a second over one job, by the count that also prices it (native API N5)."""
-    return tokens / max(seconds, _SHORTEST_JOB_SECONDS)
 
 
 def quote(max_length: int, max_context_length: int, billions: float) -> int:

@@ -42,7 +42,6 @@ from app.services.runtime import Runtime
 from app.services.store_request import Claim, NewRequest, Stored, store_request
 from config.fault_points import FaultPoint, reach
 
-OPERATION_KEY_HOURS = 24
 ANONYMOUS_KEY_LENGTH = 22
 REQUESTS_ACCEPTED = Counter("horde_requests_accepted", "Chat requests stored.")
 

@@ -26,6 +26,9 @@ from app.services.runtime import Runtime
 from app.services.schema_faults import fault_for_schema
 
 BATCH = 200
+OPERATION_KEY_HOURS = 24
+"""Operation keys are kept this long (details D1)."""
+
 LONG_QUEUE = 500
 """A queue this long has its work before it; sending more copies would only make it longer."""
 
@@ -129,7 +132,7 @@ def erase_bodies(runtime: Runtime) -> int:
         erased = transaction.execute(
             _ERASE, {"limit": 10 * BATCH, "retention": runtime.settings.body_retention_seconds}
         ).all()
-        transaction.execute(text("DELETE FROM operation_keys WHERE created_at < now() - interval '24 hours'"))
+        transaction.execute(_FORGET_KEYS, {"hours": OPERATION_KEY_HOURS})
     return len(erased)
 
 
@@ -192,6 +195,8 @@ _JUST_ENDED = text(
     ORDER BY ended_at DESC LIMIT :limit
     """
 )
+
+_FORGET_KEYS = text("DELETE FROM operation_keys WHERE created_at < now() - make_interval(hours => :hours)")
 
 _ERASE = text(
     """

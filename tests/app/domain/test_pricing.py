@@ -19,7 +19,6 @@ from app.domain.pricing import (
     quote,
     reply_amounts,
     reward,
-    speed_sample,
 )
 
 
@@ -126,11 +125,6 @@ def test_a_cancelled_stream_is_priced_by_what_was_posted() -> None:
 
 def test_a_stream_cancelled_before_anything_was_posted_costs_and_earns_nothing() -> None:
     assert cancelled_amounts(0, SIZES_8B) == Amounts(tokens=0, charge=0, reward=0)
-
-
-@pytest.mark.parametrize(("tokens", "seconds", "speed"), [(100, 10.0, 10.0), (0, 1.0, 0.0), (20, 0.0, 20_000.0)])
-def test_the_speed_sample_is_tokens_a_second(tokens: int, seconds: float, speed: float) -> None:
-    assert speed_sample(tokens, seconds) == speed
 
 
 @given(

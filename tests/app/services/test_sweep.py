@@ -211,3 +211,12 @@ def test_an_effect_runs_after_the_commit_and_never_after_a_rollback(world: World
         note(transaction, "rolled back")
         transaction.execute(text("SELECT no_such_column"))
     assert ran == ["committed"]
+
+
+@pytest.mark.parametrize(("hours", "requests"), [(23, 1), (25, 2)])
+def test_an_operation_key_is_kept_for_a_day(world: World, hours: int, requests: int) -> None:
+    world.ask("an-operation-key-of-22-chars")
+    world.execute("UPDATE operation_keys SET created_at = now() - make_interval(hours => :hours)", hours=hours)
+    erase_bodies(world.runtime)
+    world.ask("an-operation-key-of-22-chars")
+    assert world.execute("SELECT count(*) FROM horde_requests") == [(requests,)]

@@ -260,6 +260,13 @@ class CorruptPrompt(HordeError):
     rc = "CorruptPrompt"
 
 
+class RequiresTrust(HordeError):
+    """Several generations without batching are for trusted accounts (wire reference 2.1)."""
+
+    status = 400
+    rc = "RequiresTrust"
+
+
 class DeletedUser(HordeError):
     """The account was deleted."""
 

@@ -17,6 +17,7 @@ from app.domain.contract.fields import JsonObject
 from app.domain.errors import CorruptPrompt
 from app.domain.flattening import flatten
 from app.domain.linear_regex import OPERATORS_BYTES, LinearRegex, compiled
+from app.domain.text_request import TextRequest
 
 _PROSE = frozenset({"description", "title"})
 """Members of a tool definition that people wrote; the others are names that the client matches on."""
@@ -71,6 +72,19 @@ class Moderation:
         if _has_words(chat.messages) and not _has_words(messages):
             raise _nothing_left()
         return replace(chat, messages=messages, tools=self._prose(chat.tools))
+
+    def screened_text(self, text: TextRequest) -> TextRequest:
+        """A text request as it may go on: the same rules, over its prompt and its stop sequences.
+
+        Raises CorruptPrompt when a filter blocks it, or replacements leave nothing of it.
+        """
+        self._refuse_blocked("\n".join([text.prompt, *text.params.get("stop_sequence", ())]))
+        if not self._replacements:
+            return text
+        prompt = self._rewritten(text.prompt)
+        if text.prompt.strip() and not prompt.strip():
+            raise _nothing_left()
+        return replace(text, prompt=prompt)
 
     def _refuse_blocked(self, text: str) -> None:
         for each in self._blocks:

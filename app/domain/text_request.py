@@ -23,6 +23,9 @@ MAX_STOP_SEQUENCES = 128
 MAX_STOP_CHARACTERS = 2000
 FULL_SAMPLER_ORDER = 7
 
+ONE_BY_ONE = "one_by_one"
+"""Member of a stored contract whose generations go out one a pop (`disable_batching`, wire reference 4.9)."""
+
 Check = Callable[[object], str | None]
 
 
@@ -44,6 +47,7 @@ class TextRequest:
     softprompt: str | None = None
     allow_downgrade: bool = False
     dry_run: bool = False
+    disable_batching: bool = False
 
     @property
     def context_tokens(self) -> int:
@@ -226,7 +230,9 @@ def stored_contract(request: TextRequest) -> dict[str, Any]:
     """What of the request is kept for its jobs, beside the prompt."""
     sizes = {"max_context_length": request.max_context_length, "max_length": request.max_length}
     contract: dict[str, Any] = {"params": {**SAMPLER_DEFAULTS, **request.params, **sizes}}
-    return contract if request.softprompt is None else contract | {"softprompt": request.softprompt}
+    if request.softprompt is not None:
+        contract["softprompt"] = request.softprompt
+    return contract | {ONE_BY_ONE: True} if request.disable_batching else contract
 
 
 def text_payload(prompt: str, contract: Mapping[str, Any]) -> dict[str, Any]:

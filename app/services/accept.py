@@ -10,7 +10,7 @@ from app.adapters.database import Transaction
 from app.domain.pricing import REQUEST_TAX
 from app.domain.request_status import CHARGE_BASIS
 from app.domain.states import GenerationState, RequestState
-from app.services.transitions import guard
+from app.services.transitions import LIVES_ON, guard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,10 @@ class Delivery:
     reward: int
 
 
-def accept(transaction: Transaction, delivery: Delivery, sources: Iterable[GenerationState]) -> bool:
+def accept(transaction: Transaction, delivery: Delivery, sources: Iterable[GenerationState], life: int = 0) -> bool:
     """Accept a reply of a generation in one of these states.
 
-    False when it is in another state, or its request takes no more replies. Raises
+    `life` is how long a text request with further slots lives on, in seconds. False when it is in another state, or its request takes no more replies. Raises
     IntegrityError when another generation delivered its slot.
     """
     allowed = guard(GenerationState.VERIFIED)
@@ -43,6 +43,7 @@ def accept(transaction: Transaction, delivery: Delivery, sources: Iterable[Gener
             "charge_basis": CHARGE_BASIS,
             "sources": [source.value for source in sources if source in allowed],
             "open": guard(RequestState.DONE),
+            "life": life,
             "takes": [*guard(RequestState.DONE), RequestState.CANCELLED.value],
         },
     ).one_or_none()
@@ -54,7 +55,7 @@ def accept(transaction: Transaction, delivery: Delivery, sources: Iterable[Gener
 # its slot out of the queue again; an entry that a claim holds is left to that claim,
 # which then finds the request ended. The first delivery bears the request's tax.
 _ACCEPT = text(
-    """
+    f"""
     WITH locked AS (
         SELECT id, finished FROM horde_requests
         WHERE id = :request_id AND state = ANY(CAST(:takes AS text[])) FOR UPDATE
@@ -79,6 +80,7 @@ _ACCEPT = text(
     UPDATE horde_requests r SET
         finished = r.finished + 1,
         waiting = r.waiting - left_over.dequeued,
+        expires_at = {LIVES_ON},
         state = CASE
             WHEN r.state <> ALL(CAST(:open AS text[])) THEN r.state
             WHEN r.finished + 1 >= r.n THEN 'done'
@@ -89,5 +91,5 @@ _ACCEPT = text(
     FROM left_over
     WHERE r.id = left_over.request_id
     RETURNING r.state
-    """
+    """  # noqa: S608 - a constant
 )

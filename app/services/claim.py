@@ -17,7 +17,8 @@ from app.adapters.database import Transaction
 from app.domain.capabilities import Declaration, Limit, Requirements, covers_whole_class, worker_limit
 from app.domain.selection import Candidate
 from app.domain.states import RequestState
-from app.services.transitions import guard
+from app.domain.text_request import ONE_BY_ONE
+from app.services.transitions import LIVES_ON, guard
 
 HEADS = 4
 """Entries that each class gives at first."""
@@ -174,6 +175,8 @@ def _statement(heads: int) -> TextClause:
         ), more AS MATERIALIZED (
             SELECT q.request_id, q.slot
             FROM queue_entries q JOIN head ON q.request_id = head.request_id AND q.slot <> head.slot
+            WHERE NOT EXISTS (SELECT 1 FROM request_bodies b
+                              WHERE b.request_id = q.request_id AND jsonb_exists(b.contract, '{ONE_BY_ONE}'))
             ORDER BY q.slot
             LIMIT :amount - 1
             FOR UPDATE OF q SKIP LOCKED
@@ -186,8 +189,7 @@ def _statement(heads: int) -> TextClause:
             UPDATE horde_requests r
             SET waiting = r.waiting - t.slots,
                 state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END,
-                expires_at = CASE WHEN r.is_chat THEN r.expires_at
-                                  ELSE greatest(r.expires_at, now() + make_interval(secs => :life)) END
+                expires_at = {LIVES_ON}
             FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
             WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
             RETURNING r.id, r.is_chat, r.requirements, r.max_length, r.max_context_length, r.created_at, t.first_slot,

@@ -13,7 +13,7 @@ from app.domain.redis_keys import ChatEvent, QueueSignal
 from app.domain.states import GENERATION_MOVES, GenerationState, RequestState
 from app.services.aborts import count_abort
 from app.services.runtime import Runtime
-from app.services.transitions import move_generation, move_request
+from app.services.transitions import LIVES_ON, move_generation, move_request
 from config.fault_points import FaultPoint, reach
 
 GENERATIONS_FAILED = Counter("horde_generations_failed", "Generations that delivered nothing.", ["state", "fault"])
@@ -113,7 +113,14 @@ def end_request(
 def requeue(runtime: Runtime, transaction: Transaction, request_id: UUID, slot: int, faults: int) -> None:
     """Put a slot of a locked request back where its age and priority place it, and wake a worker for it."""
     row = transaction.execute(
-        _ENQUEUE, {"id": request_id, "slot": slot, "faults": faults, "sources": sorted(UNDER_WAY)}
+        _ENQUEUE,
+        {
+            "id": request_id,
+            "slot": slot,
+            "faults": faults,
+            "sources": sorted(UNDER_WAY),
+            "life": runtime.settings.request_ttl_seconds,
+        },
     ).one()
     signal = QueueSignal(class_id=row.class_id, requirements=row.requirements)
     transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
@@ -141,11 +148,12 @@ _LEAVE = text(
 )
 
 _ENQUEUE = text(
-    """
+    f"""
     WITH moved AS (
-        UPDATE horde_requests SET state = 'queued', waiting = waiting + 1, faults = :faults
-        WHERE id = :id AND state = ANY(CAST(:sources AS text[]))
-        RETURNING *
+        UPDATE horde_requests r SET state = 'queued', waiting = r.waiting + 1, faults = :faults,
+            expires_at = {LIVES_ON}
+        WHERE r.id = :id AND r.state = ANY(CAST(:sources AS text[]))
+        RETURNING r.*
     ), entered AS (
         INSERT INTO queue_entries (request_id, slot, user_id, class_id, sort_key, max_length, max_context_length,
             images, tools, tools_temperature, retried)
@@ -155,5 +163,5 @@ _ENQUEUE = text(
         FROM moved
     )
     SELECT class_id, requirements FROM moved
-    """
+    """  # noqa: S608 - a constant
 )

@@ -9,7 +9,13 @@ from prometheus_client import Counter
 from sqlalchemy import select
 
 from app.adapters.database import Transaction
-from app.domain.errors import KudosUpfront, SharedKeyEmpty, SharedKeyInsufficientKudos, WorkerNotFound
+from app.domain.errors import (
+    KudosUpfront,
+    RequiresTrust,
+    SharedKeyEmpty,
+    SharedKeyInsufficientKudos,
+    WorkerNotFound,
+)
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, text_quote
 from app.domain.refused_words import found_words
@@ -18,6 +24,7 @@ from app.domain.text_request import TextRequest, stored_contract
 from app.models import Worker
 from app.services.accounts import Caller, authenticate
 from app.services.admission import Asked, Terms, check_key, terms_of
+from app.services.filters import Filters
 from app.services.online import OnlinePool, OnlineWorkers
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
@@ -47,26 +54,27 @@ class SubmitText:
         self._runtime = runtime
         self._online = online
         self._classes = classes
+        self._filters = Filters()
 
     def quote(self, api_key: str, wanted: TextRequest) -> int:
         """Return what the request would cost at most, in whole kudos, and store nothing.
 
-        Raises InvalidApiKey or WorkerNotFound.
+        Raises InvalidApiKey, WorkerNotFound, RequiresTrust or CorruptPrompt.
         """
         with self._runtime.database.statements() as transaction:
-            authenticate(transaction, api_key)
-            self._check_workers(transaction, wanted.workers)
+            caller = authenticate(transaction, api_key)
+            wanted = self._checked(transaction, caller, wanted)
         return round(kudos(_price(wanted)))
 
     def __call__(self, api_key: str, wanted: TextRequest) -> AcceptedText:
         """Store the request and let workers have it, also when none of them is online now.
 
-        Raises InvalidApiKey, WorkerNotFound, BadRequest, TooManyPrompts, KudosUpfront or a
-        SharedKey refusal, with nothing stored or held.
+        Raises InvalidApiKey, WorkerNotFound, RequiresTrust, CorruptPrompt, BadRequest,
+        TooManyPrompts, KudosUpfront or a SharedKey refusal, with nothing stored or held.
         """
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, api_key)
-            self._check_workers(transaction, wanted.workers)
+            wanted = self._checked(transaction, caller, wanted)
             try:
                 accepted = self._submit(transaction, caller, wanted)
             except (SharedKeyEmpty, SharedKeyInsufficientKudos):
@@ -130,6 +138,16 @@ class SubmitText:
         possible = self._online.standing(transaction, requirements)[0].eligible_workers > 0
         log.info("request.accepted", request_id=str(new.id), max_length=wanted.max_length, n=wanted.n)
         return AcceptedText(new.id, round(kudos(terms.quote)), None if possible else _NOBODY)
+
+    def _checked(self, transaction: Transaction, caller: Caller, wanted: TextRequest) -> TextRequest:
+        """Return the request as moderation lets it go on, in the wire reference's order of checks."""
+        self._check_workers(transaction, wanted.workers)
+        if wanted.disable_batching and wanted.n > 1 and not caller.trusted:
+            raise RequiresTrust(
+                "disable_batching with params.n above 1 is for trusted accounts. Leave it out, or ask for one.",
+                param="disable_batching",
+            )
+        return self._filters.moderation(transaction).screened_text(wanted)
 
     @staticmethod
     def _check_workers(transaction: Transaction, workers: Sequence[str]) -> None:

@@ -56,7 +56,7 @@ class SubmitTextReply:
             return Receipt(kudos(job.reward))
         row = transaction.execute(_SIZES, {"id": generation_id}).one()
         delivery = _priced(row, reply)
-        if not accept(transaction, delivery, OPEN):
+        if not accept(transaction, delivery, OPEN, self._runtime.settings.request_ttl_seconds):
             # The twin of this submit may have been a moment faster.
             again = load_job(transaction, api_key, generation_id)
             if again.state in ACCEPTED:

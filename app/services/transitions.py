@@ -13,6 +13,10 @@ from app.adapters.database import Transaction
 from app.domain.states import GenerationState, IllegalMove, RequestState, generation_sources, request_sources
 from app.models import Generation, HordeRequest
 
+LIVES_ON = """CASE WHEN r.is_chat THEN r.expires_at
+    ELSE greatest(r.expires_at, now() + make_interval(secs => :life)) END"""
+"""When a request `r` that made progress expires: a text request `life` seconds from now, chat as it was (native-api N4)."""
+
 
 def guard(target: RequestState | GenerationState) -> list[str]:
     """Return the states from which a row may move to `target`, for a statement's WHERE."""

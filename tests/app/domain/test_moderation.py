@@ -8,6 +8,7 @@ from app.domain.contract import ChatRequest
 from app.domain.errors import CorruptPrompt
 from app.domain.flattening import flatten
 from app.domain.moderation import Filter, FilterKind, Moderation
+from app.domain.text_request import parse_text_request
 
 BLOCK = Filter(1, FilterKind.BLOCK, r"forbidd\w+")
 REPLACE = Filter(2, FilterKind.REPLACE, r"\brude\b", "kind")
@@ -102,6 +103,23 @@ def test_arguments_that_are_no_json_are_rewritten_as_text_and_untouched_ones_sta
 def test_replacements_that_leave_nothing_refuse(chat: Any) -> None:
     with pytest.raises(CorruptPrompt, match="nothing"):
         Moderation([ERASE]).screened(chat())
+
+
+@pytest.mark.parametrize(
+    "body", [{"prompt": "a Forbidden word"}, {"prompt": "a", "params": {"stop_sequence": ["forbidden"]}}]
+)
+def test_a_text_request_is_refused_by_the_same_filters(body: Any) -> None:
+    with pytest.raises(CorruptPrompt, match="filter 1"):
+        Moderation([BLOCK]).screened_text(parse_text_request(body))
+
+
+def test_a_text_prompt_is_rewritten_by_the_same_filters() -> None:
+    assert Moderation([REPLACE]).screened_text(parse_text_request({"prompt": "a rude word"})).prompt == "a kind word"
+
+
+def test_a_text_prompt_of_which_nothing_is_left_is_refused() -> None:
+    with pytest.raises(CorruptPrompt, match="nothing"):
+        Moderation([ERASE]).screened_text(parse_text_request({"prompt": "hello"}))
 
 
 def test_the_filters_that_match_are_told() -> None:

@@ -6,11 +6,22 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.errors import AbortedGen, BadRequest, KudosUpfront, SharedKeyEmpty, TooManyPrompts, WorkerNotFound
+from app.domain.errors import (
+    AbortedGen,
+    BadRequest,
+    CorruptPrompt,
+    KudosUpfront,
+    RequiresTrust,
+    SharedKeyEmpty,
+    TooManyPrompts,
+    WorkerNotFound,
+)
+from app.domain.moderation import FilterKind
 from app.domain.shared_key_terms import parse_shared_key
 from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.text_reply import TextReply
 from app.domain.text_request import parse_text_request
+from app.services.filters import NewFilter, add_filter
 from app.services.pop import Job
 from app.services.settle import settle_batch
 from app.services.shared_keys import SharedKeys
@@ -57,6 +68,36 @@ def test_a_text_request_goes_to_a_bridge_and_comes_back(world: World) -> None:
     assert settle_batch(world.runtime) == 1
 
 
+def test_generations_without_batching_go_out_one_a_pop(world: World) -> None:
+    world.execute("UPDATE users SET trusted = true WHERE id = :id", id=world.requester_id)
+    ask(world, n=3, disable_batching=True)
+    assert [len(pop(world, amount=3).ids) for _ in range(4)] == [1, 1, 1, 0]
+
+
+def test_several_generations_without_batching_are_for_trusted_accounts(world: World) -> None:
+    with pytest.raises(RequiresTrust):
+        ask(world, n=2, disable_batching=True)
+    ask(world, n=1, disable_batching=True)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_blocked_prompt_is_refused_with_nothing_stored(world: World, dry_run: bool) -> None:
+    with world.runtime.database.transaction() as transaction:
+        add_filter(transaction, NewFilter(FilterKind.BLOCK, "forbidden"))
+    wanted = parse_text_request({"prompt": "Something FORBIDDEN."})
+    with pytest.raises(CorruptPrompt):
+        (world.submit_text.quote if dry_run else world.submit_text)(world.requester_key, wanted)
+    assert world.execute("SELECT 1 FROM request_bodies") == []
+
+
+def test_a_worker_gets_the_prompt_as_the_filters_rewrote_it(world: World) -> None:
+    with world.runtime.database.transaction() as transaction:
+        add_filter(transaction, NewFilter(FilterKind.REPLACE, "upon", "below"))
+    ask(world)
+    assert world.execute("SELECT prompt, submitted_prompt FROM request_bodies") == [("Once below", "Once below")]
+    assert (pop(world).payload or {})["prompt"] == "Once below"
+
+
 @pytest.mark.parametrize("amount", [1, 3])
 def test_three_wanted_generations_are_exactly_three(world: World, amount: int) -> None:
     request_id = ask(world, n=3)
@@ -74,11 +115,32 @@ def test_three_wanted_generations_are_exactly_three(world: World, amount: int) -
     assert (found["done"], [one["text"] for one in found["generations"]]) == (True, ["text 0", "text 1", "text 2"])
 
 
-def test_a_text_request_lives_on_from_its_last_progress(world: World) -> None:
-    ask(world)
+@pytest.mark.parametrize("progress", ["popped", "delivered", "faulted", "timed out", "released"])
+def test_a_text_request_lives_on_from_its_last_progress(world: World, progress: str) -> None:
+    ask(world, n=2)
+    job = pop(world) if progress != "popped" else None
     world.execute("UPDATE horde_requests SET expires_at = now() + interval '1 minute'")
-    pop(world)
+    if job is None:
+        job = pop(world)
+    assert job.id is not None
+    if progress == "delivered":
+        deliver(world, job.id)
+    elif progress == "faulted":
+        world.replies.fault(world.owner_key, job.id, "backend_error")
+    elif progress == "timed out":
+        world.execute("UPDATE generations SET deadline_at = now() - interval '1 second'")
+        sweep(world.runtime)
+    elif progress == "released":
+        assert world.release(job.id)
     assert world.execute("SELECT expires_at > now() + interval '10 minutes' FROM horde_requests") == [(True,)]
+
+
+def test_a_chat_request_keeps_its_deadline_whatever_happens(world: World) -> None:
+    _, generation_id = world.leased()
+    world.execute("UPDATE horde_requests SET expires_at = now() + interval '1 minute'")
+    world.replies.fault(world.owner_key, generation_id, "backend_error")
+    world.pop(name="another")
+    assert world.execute("SELECT expires_at > now() + interval '2 minutes' FROM horde_requests") == [(False,)]
 
 
 def test_the_tax_is_paid_once_a_request(world: World) -> None:

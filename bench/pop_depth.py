@@ -36,6 +36,7 @@ from app.services.queue_info import QueueInfo
 from app.services.release_job import ReleaseJob
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime, build_runtime
+from app.services.walks import Walks
 from config.settings import Settings, get_settings
 from tests.conftest import as_admin, url_of
 from tests.support.services import LocalServices
@@ -163,8 +164,9 @@ class Bench:
                 ttl_floor=150,
                 life=1200,
             )
+            windows = claim.first_windows(asking, _wishes(self, case), Walks())
             statement = text(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {claim.CLAIM.text}")
-            plan = connection.execute(statement, claim.values_of(asking, _wishes(self, case))).scalars().all()
+            plan = connection.execute(statement, claim.values_of(asking, windows)).scalars().all()
             connection.rollback()
         return "\n".join(map(str, plan))
 

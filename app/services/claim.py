@@ -19,6 +19,7 @@ from app.domain.selection import Candidate
 from app.domain.states import RequestState
 from app.domain.text_request import ONE_BY_ONE
 from app.services.transitions import LIVES_ON, guard
+from app.services.walks import Walks
 
 HEADS = 4
 """Entries that each class gives at first."""
@@ -26,8 +27,11 @@ HEADS = 4
 MORE_HEADS = 64
 """Entries that each class gives when others were taking all of the first ones."""
 
-WALK = 2_000
-"""Entries of a class whose sizes straddle the worker's limit that are looked at."""
+WALK = 1_000
+"""Entries that one window into a class shows, where its sizes straddle the worker's limit and have to be compared."""
+
+FURTHER_WALKS = 3
+"""Windows further on that a pop without a job looks through, before the next pop goes on from there."""
 
 WALK_PREFERRED = 200
 """Entries of a preferred account that are looked at; behind them its requests wait their turn as all others do."""
@@ -46,9 +50,13 @@ class Wish:
         rivals = [{"id": rival.id, **self._limits(rival.declaration)} for rival in self.rivals]
         return {"class_id": self.class_id, "rivals": rivals, **self._limits(declaration)}
 
+    def straddles(self, declaration: Declaration) -> bool:
+        """Whether some requests of the class are too large for the worker."""
+        return not covers_whole_class(declaration, self.requirements)
+
     def _limits(self, declaration: Declaration) -> dict[str, Any]:
         """Return a worker's limits where they have to be compared, entry by entry."""
-        if covers_whole_class(declaration, self.requirements):
+        if not self.straddles(declaration):
             return {"exact": False}
         limits = {limit.value: worker_limit(declaration, self.requirements, limit) for limit in Limit}
         return {"exact": True, **limits}
@@ -73,23 +81,80 @@ class Asking:
     life: int
 
 
-def claim(transaction: Transaction, asking: Asking, wishes: Iterable[Wish]) -> list[Row[Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Entries of one class that a claim looks at: from a sort key on, or from its head.
+
+    `goes_on`: how far it came is remembered when nothing in it fits.
+    """
+
+    wish: Wish
+    since: float | None = None
+    goes_on: bool = False
+
+
+def claim(transaction: Transaction, asking: Asking, wishes: Iterable[Wish], walks: Walks) -> list[Row[Any]]:
     """Lease the best request of these classes to the worker: its generations, or none."""
-    values = values_of(asking, wishes)
-    for statement in (CLAIM, WIDER_CLAIM):
-        rows = transaction.execute(statement, values).all()
+    wanted = list(wishes)
+    windows = first_windows(asking, wanted, walks)
+    for _ in range(1 + FURTHER_WALKS):
+        rows = _claimed(transaction, asking, windows)
+        walks.note(asking.worker_id, {int(class_id): key for class_id, key in rows[0].walked.items()})
         if rows[0].generation_id is not None:
-            return list(rows)
-        if not rows[0].seen:
+            return rows
+        windows = [] if asking.owner_only else further_windows(asking, wanted, walks)
+        if not windows:
             break
     return []
 
 
-def values_of(asking: Asking, wishes: Iterable[Wish]) -> Mapping[str, Any]:
+def _claimed(transaction: Transaction, asking: Asking, windows: Iterable[Window]) -> list[Row[Any]]:
+    values = values_of(asking, windows)
+    rows = transaction.execute(CLAIM, values).all()
+    if rows[0].generation_id is None and rows[0].seen:
+        rows = transaction.execute(WIDER_CLAIM, values).all()
+    return list(rows)
+
+
+def first_windows(asking: Asking, wishes: Iterable[Wish], walks: Walks) -> list[Window]:
+    """Return the head of every class, and of those that straddle a limit the place where the last look stopped."""
+    windows = []
+    for wish in wishes:
+        further = _further(asking, wish, walks)
+        windows.append(Window(wish=wish, goes_on=further is None and wish.straddles(asking.declaration)))
+        if further is not None:
+            windows.append(further)
+    return windows
+
+
+def further_windows(asking: Asking, wishes: Iterable[Wish], walks: Walks) -> list[Window]:
+    """Return where to go on in the classes that nobody has seen the end of."""
+    further = [_further(asking, wish, walks) for wish in wishes]
+    return [window for window in further if window is not None]
+
+
+def _further(asking: Asking, wish: Wish, walks: Walks) -> Window | None:
+    since = walks.reached(asking.worker_id, wish.class_id)
+    if since is None or not wish.straddles(asking.declaration):
+        return None
+    return Window(wish=wish, since=since, goes_on=True)
+
+
+def values_of(asking: Asking, windows: Iterable[Window]) -> Mapping[str, Any]:
     """Return the parameters of the claim."""
     declaration = asking.declaration
     return {
-        "classes": Jsonb([wish.shown(declaration) for wish in wishes]),
+        "windows": Jsonb(
+            [
+                window.wish.shown(declaration)
+                | {
+                    "number": number,
+                    "since": "-Infinity" if window.since is None else window.since,
+                    "goes_on": window.goes_on,
+                }
+                for number, window in enumerate(windows)
+            ]
+        ),
         "preferred": list(asking.preferred[:1] if asking.owner_only else asking.preferred),
         "anybody": not asking.owner_only,
         "amount": declaration.amount,
@@ -139,33 +204,41 @@ def _statement(heads: int) -> TextClause:
     return text(
         f"""
         WITH wanted AS MATERIALIZED (
-            SELECT * FROM jsonb_to_recordset(:classes) AS c(class_id int, rivals jsonb, {_LIMITS})
+            SELECT * FROM jsonb_to_recordset(:windows) AS c(
+                number int, since float8, goes_on boolean, class_id int, rivals jsonb, {_LIMITS})
+        ), found AS MATERIALIZED (
+            SELECT own.request_id, own.slot, 0 AS turn, own.sort_key, NULL::int AS number
+            FROM unnest(CAST(:preferred AS bigint[])) AS owner(id)
+            CROSS JOIN LATERAL (
+                SELECT q.request_id, q.slot, q.sort_key
+                FROM (SELECT * FROM queue_entries e
+                      WHERE e.user_id = owner.id ORDER BY e.sort_key LIMIT {WALK_PREFERRED}) q
+                JOIN wanted c ON c.class_id = q.class_id AND c.since = '-Infinity'
+                WHERE {_FITS}
+                ORDER BY q.sort_key LIMIT {heads}
+            ) own
+            UNION ALL
+            SELECT head.request_id, head.slot, 1, head.sort_key, c.number
+            FROM wanted c
+            CROSS JOIN LATERAL (
+                SELECT q.request_id, q.slot, q.sort_key
+                FROM (SELECT * FROM queue_entries e
+                      WHERE e.class_id = c.class_id AND e.sort_key >= c.since
+                      ORDER BY e.sort_key LIMIT {WALK}) q
+                WHERE {_FITS}
+                ORDER BY q.sort_key LIMIT {heads}
+            ) head
+            WHERE :anybody
         ), contenders AS MATERIALIZED (
-            SELECT request_id, slot, turn, sort_key FROM (
-                SELECT own.request_id, own.slot, 0 AS turn, own.sort_key
-                FROM unnest(CAST(:preferred AS bigint[])) AS owner(id)
-                CROSS JOIN LATERAL (
-                    SELECT q.request_id, q.slot, q.sort_key
-                    FROM (SELECT * FROM queue_entries e
-                          WHERE e.user_id = owner.id ORDER BY e.sort_key LIMIT {WALK_PREFERRED}) q
-                    JOIN wanted c ON c.class_id = q.class_id
-                    WHERE {_FITS}
-                    ORDER BY q.sort_key LIMIT {heads}
-                ) own
-                UNION ALL
-                SELECT head.request_id, head.slot, 1, head.sort_key
-                FROM wanted c
-                CROSS JOIN LATERAL (
-                    SELECT q.request_id, q.slot, q.sort_key
-                    FROM (SELECT * FROM queue_entries e
-                          WHERE e.class_id = c.class_id ORDER BY e.sort_key LIMIT {WALK}) q
-                    WHERE {_FITS}
-                    ORDER BY q.sort_key LIMIT {heads}
-                ) head
-                WHERE :anybody
-            ) found
-            ORDER BY turn, sort_key
-            LIMIT {4 * heads}
+            SELECT request_id, slot, turn, sort_key FROM found ORDER BY turn, sort_key LIMIT {4 * heads}
+        ), walked AS (
+            SELECT c.class_id, (
+                SELECT e.sort_key FROM queue_entries e
+                WHERE e.class_id = c.class_id AND e.sort_key >= c.since
+                ORDER BY e.sort_key OFFSET {WALK - 1} LIMIT 1
+            ) AS reached
+            FROM wanted c
+            WHERE c.goes_on AND :anybody AND NOT EXISTS (SELECT 1 FROM found WHERE found.number = c.number)
         ), head AS MATERIALIZED (
             SELECT q.request_id, q.slot
             FROM contenders c JOIN queue_entries q ON q.request_id = c.request_id AND q.slot = c.slot
@@ -206,7 +279,8 @@ def _statement(heads: int) -> TextClause:
             FROM moved JOIN taken ON taken.request_id = moved.id
             RETURNING id, slot, model
         )
-        SELECT seen.entries AS seen, job.*
+        SELECT seen.entries AS seen,
+               (SELECT COALESCE(jsonb_object_agg(class_id, reached), '{{}}') FROM walked) AS walked, job.*
         FROM (SELECT count(*) AS entries FROM contenders) seen
         LEFT JOIN (
             SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,

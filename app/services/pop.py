@@ -29,6 +29,7 @@ from app.services.queue_info import QueueInfo
 from app.services.release_job import reclassify
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
+from app.services.walks import Walks
 from config.fault_points import FaultPoint, reach
 
 CHECK_IN_SECONDS = 10.0
@@ -85,6 +86,7 @@ class Pop:
         self._online = online
         self._classes = classes
         self._queue_info = queue_info
+        self._walks = Walks()
 
     def __call__(self, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
         """Give the worker its next job.
@@ -154,7 +156,7 @@ class Pop:
         waiting = list(popping.seen.waiting_classes)
         for _ in range(REFUSED_WORD_TRIES):
             wishes = self._wishes(transaction, popping, waiting)
-            rows = claim(transaction, self._asking(popping), wishes) if wishes else []
+            rows = claim(transaction, self._asking(popping), wishes, self._walks) if wishes else []
             found = found_words(rows[0].prompt, blacklist) if rows and blacklist else ()
             if not found:
                 return rows

@@ -9,6 +9,7 @@ from app.adapters.database import STATEMENTS
 from app.domain.errors import WorkerMaintenance
 from app.services import accounts
 from app.services.aborts import ABORTS_AN_HOUR, note_heartbeat
+from app.services.claim import FURTHER_WALKS, WALK
 from app.services.refresh_queue import measure_speeds, refresh_queue
 from app.services.sweep import sweep
 from app.services.verify_generation import verify_generation
@@ -128,6 +129,51 @@ def test_requests_that_do_not_fit_a_worker_do_not_hide_those_behind(world: World
     fits = world.ask(max_tokens=600).id
     job = world.pop(max_length=700)
     assert world.execute("SELECT request_id FROM generations WHERE id = :id", id=job.id) == [(fits,)]
+
+
+def crowd(world: World, *, size: int, count: int) -> None:
+    """Many entries of one size, all before whatever is asked next: the slots of one request."""
+    request_id = world.ask(max_tokens=size).id
+    world.execute(
+        "INSERT INTO queue_entries (request_id, slot, user_id, class_id, sort_key, max_length, max_context_length,"
+        " images, tools)"
+        " SELECT r.id, i, q.user_id, q.class_id, q.sort_key - 100000 + i, q.max_length, q.max_context_length,"
+        " q.images, q.tools"
+        " FROM queue_entries q JOIN horde_requests r ON r.id = q.request_id, generate_series(1, :count) i"
+        " WHERE r.id = :id",
+        id=request_id,
+        count=count,
+    )
+    world.execute(
+        "UPDATE horde_requests SET n = n + :count, waiting = waiting + :count WHERE id = :id", id=request_id, count=count
+    )
+
+
+def test_a_request_that_fits_is_found_behind_thousands_of_its_class_that_do_not(world: World) -> None:
+    world.enrich()
+    crowd(world, size=1000, count=2 * (1 + FURTHER_WALKS) * WALK)
+    fits = world.ask(max_tokens=600).id
+    for pops in range(1, 4):
+        job = world.pop(max_length=700)
+        if job.id is not None:
+            break
+    assert world.execute("SELECT request_id FROM generations WHERE id = :id", id=job.id) == [(fits,)]
+    assert pops == 3
+
+
+def test_a_look_through_a_class_begins_again_at_its_end_and_never_leaves_its_head(world: World) -> None:
+    world.enrich()
+    crowd(world, size=1000, count=2 * WALK)
+    assert world.pop(max_length=700).id is None
+    for _ in range(2):
+        fits = world.ask(max_tokens=600).id
+        assert fits is not None
+        world.execute("UPDATE queue_entries SET sort_key = 0 WHERE request_id = :id", id=fits)
+        job = world.pop(max_length=700)
+        assert world.execute("SELECT request_id FROM generations WHERE id = :id", id=job.id) == [(fits,)]
+        behind = world.ask(max_tokens=600).id
+        job = world.pop(max_length=700)
+        assert world.execute("SELECT request_id FROM generations WHERE id = :id", id=job.id) == [(behind,)]
 
 
 def test_a_reply_that_failed_before_counts_one_fault(world: World) -> None:

@@ -137,6 +137,17 @@ class RedisBus:
             return None
         return found if isinstance(found, bytes) else None
 
+    def has_listeners(self, channel: str) -> bool:
+        """Whether anybody is subscribed to a channel; False too when Redis is away."""
+        if self._breaker.is_open:
+            return False
+        try:
+            counted = self._redis.pubsub_numsub(channel)
+        except RedisError as error:
+            self._note_failure("has_listeners", error)
+            return False
+        return any(count for _, count in counted)
+
     def write(self, key: str, value: bytes, seconds: float) -> None:
         """Keep a value under a key for some time."""
         if self._breaker.is_open:

@@ -19,6 +19,10 @@ QUEUE_REFRESH_REST = "horde:queue:rest"
 """There while the refresh rests after a count."""
 
 
+WEB_HEARTBEAT = "horde:web"
+"""There while a process of the native API is."""
+
+
 class ChatEvent(StrEnum):
     """What happened to a request."""
 

@@ -1,25 +1,41 @@
 """Counts what a worker failed, and puts one that fails too often into maintenance (native-api N4, wire reference 4.11).
 
-What the horde's own absence caused is nobody's abort: the sweep leaves a heartbeat, and a gap
-between two of them is an outage.
+What the horde's own absence caused is nobody's abort. Each sweep writes down which of the parts
+that a worker needs are there: itself, and with it PostgreSQL; the native API, whose processes say
+so on Redis; a front, which is heard by its subscription there. A gap between two such notes is an
+outage, and so is one that goes on. A failure of a job that ran into an outage is not counted.
 """
 
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 import structlog
 from sqlalchemy import text
 
 from app.adapters.database import Transaction
+from app.domain.redis_keys import QUEUE_CHANNEL, WEB_HEARTBEAT
 from app.services.runtime import Runtime
 
 ABORTS_AN_HOUR = 20
 """A worker may fail this many jobs in an hour; with one more it is in maintenance."""
 
-OUTAGE_SECONDS = 30.0
-"""A silence of the sweep that is longer than this, and than a few of its periods, is an outage."""
+OUTAGE_SECONDS = 15.0
+"""A part's silence that is longer than this, and than a few periods of the sweep, is an outage."""
 
-MISSED_SWEEPS = 4
+MISSED_SWEEPS = 3
+
+BEAT_SECONDS = 2.0
+"""How often a process of the native API says that it is there, and three times as long it counts for."""
+
+
+class Part(StrEnum):
+    """A part of the horde that a worker needs to deliver its job; each has a row of `heartbeats`."""
+
+    SWEEP = "sweep"
+    WEB = "web"
+    FRONT = "front"
+
 
 NOT_THE_WORKERS = frozenset({"released", "superseded", "verification_failed"})
 """Failures that say nothing about the worker."""
@@ -31,26 +47,58 @@ MAINTENANCE = (
 log = structlog.get_logger()
 
 
-def count_abort(transaction: Transaction, worker_id: UUID, popped_at: datetime, fault: str) -> None:
+def count_abort(
+    runtime: Runtime, transaction: Transaction, worker_id: UUID, popped_at: datetime, fault: str
+) -> None:
     """Count a failed generation against its worker, unless the horde was away in its time."""
     if fault in NOT_THE_WORKERS:
         return
-    values = {"id": worker_id, "popped_at": popped_at, "most": ABORTS_AN_HOUR, "message": MAINTENANCE}
+    values = {
+        "id": worker_id,
+        "popped_at": popped_at,
+        "most": ABORTS_AN_HOUR,
+        "message": MAINTENANCE,
+        "longest": _longest_silence(runtime),
+    }
     aborts = int(transaction.execute(_COUNT, values).scalar_one())
     if aborts > ABORTS_AN_HOUR:
         log.warning("worker.maintenance", worker_id=str(worker_id), aborts=aborts)
 
 
-def note_heartbeat(runtime: Runtime) -> bool:
-    """Leave the sweep's heartbeat; whether the last one is so long ago that the horde was away."""
-    longest = max(OUTAGE_SECONDS, MISSED_SWEEPS * runtime.settings.sweep_seconds)
+def say_alive(runtime: Runtime) -> None:
+    """Say that the native API is there."""
+    runtime.bus.write(WEB_HEARTBEAT, b"1", 3 * BEAT_SECONDS)
+
+
+def note_heartbeats(runtime: Runtime) -> bool:
+    """Write down which parts are there; whether one of them is back from an outage.
+
+    Parts that were never there are not missed, and one that has been away for a day is forgotten.
+    """
     with runtime.database.statements() as transaction:
-        began_at = transaction.execute(_BEAT, {"name": "sweep", "longest": longest}).scalar_one()
-        if began_at is None:
+        began = (
+            transaction.execute(_BEAT, {"names": _parts_there(runtime), "longest": _longest_silence(runtime)})
+            .scalars()
+            .all()
+        )
+        if not began:
             return False
         transaction.execute(text("DELETE FROM outages WHERE ended_at < now() - interval '2 days'"))
-    log.warning("horde.was_away", since=began_at.isoformat())
+    log.warning("horde.was_away", since=min(began).isoformat())
     return True
+
+
+def _parts_there(runtime: Runtime) -> list[str]:
+    parts = [Part.SWEEP]
+    if runtime.bus.read(WEB_HEARTBEAT) is not None:
+        parts.append(Part.WEB)
+    if runtime.bus.has_listeners(QUEUE_CHANNEL):
+        parts.append(Part.FRONT)
+    return [part.value for part in parts]
+
+
+def _longest_silence(runtime: Runtime) -> float:
+    return max(OUTAGE_SECONDS, MISSED_SWEEPS * runtime.settings.sweep_seconds)
 
 
 # `failed_at` is set in any case: it tells a pop to look for what this worker failed.
@@ -63,7 +111,9 @@ _COUNT = text(
                blame.due AND NOT w.maintenance AND since.this_hour AND w.aborts >= :most AS too_many
         FROM workers w,
             LATERAL (SELECT COALESCE(w.aborts_since > now() - interval '1 hour', false) AS this_hour) since,
-            (SELECT NOT EXISTS (SELECT 1 FROM outages o WHERE o.ended_at > :popped_at) AS due) blame
+            (SELECT NOT EXISTS (SELECT 1 FROM outages o WHERE o.ended_at > :popped_at)
+                AND NOT EXISTS (SELECT 1 FROM heartbeats h WHERE h.at < now() - make_interval(secs => :longest))
+                AS due) blame
         WHERE w.id = :id
         FOR UPDATE OF w
     )
@@ -81,16 +131,18 @@ _COUNT = text(
 
 _BEAT = text(
     """
-    WITH last AS (
-        SELECT max(at) AS at FROM heartbeats WHERE name = :name
-    ), beat AS (
-        INSERT INTO heartbeats (name, at) VALUES (:name, now())
-        ON CONFLICT (name) DO UPDATE SET at = greatest(heartbeats.at, excluded.at)
-    ), outage AS (
+    WITH outage AS (
         INSERT INTO outages (began_at, ended_at)
-        SELECT at, now() FROM last WHERE at < now() - make_interval(secs => :longest)
+        SELECT at, now() FROM heartbeats
+        WHERE name = ANY(CAST(:names AS text[])) AND at < now() - make_interval(secs => :longest)
         RETURNING began_at
+    ), gone AS (
+        DELETE FROM heartbeats
+        WHERE at < now() - interval '1 day' AND name <> ALL(CAST(:names AS text[]))
+    ), beat AS (
+        INSERT INTO heartbeats (name, at) SELECT name, now() FROM unnest(CAST(:names AS text[])) name
+        ON CONFLICT (name) DO UPDATE SET at = greatest(heartbeats.at, excluded.at)
     )
-    SELECT (SELECT began_at FROM outage)
+    SELECT began_at FROM outage
     """
 )

@@ -68,7 +68,7 @@ def fail_generation(runtime: Runtime, transaction: Transaction, generation_id: U
     transaction.after_commit(lambda: reach(FaultPoint.FAULT_STORED))
     if row.fault is None:
         # A generation that failed before, and came back late, was counted then.
-        count_abort(transaction, row.worker_id, row.popped_at, why.fault)
+        count_abort(runtime, transaction, row.worker_id, row.popped_at, why.fault)
         if row.request_state in UNDER_WAY and not row.slot_delivered:
             _next_attempt(runtime, transaction, row, why)
     return True

@@ -20,7 +20,7 @@ from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
 from app.domain.verdict_route import is_judged_by_schema, verification_task
-from app.services.aborts import note_heartbeat
+from app.services.aborts import note_heartbeats
 from app.services.faults import Failure, end_request, fail_generation
 from app.services.runtime import Runtime
 from app.services.schema_faults import fault_for_schema
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 def sweep(runtime: Runtime) -> None:
     """Run every rescue once, after noting an absence of the horde, so that no worker is blamed for it."""
-    note_heartbeat(runtime)
+    note_heartbeats(runtime)
     _rescue_submitted(runtime)
     _rescue_verified(runtime)
     _time_out_leased(runtime)

@@ -4,16 +4,18 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from redis import Redis
 
 from app.adapters.database import STATEMENTS
 from app.domain.errors import WorkerMaintenance
+from app.domain.redis_keys import QUEUE_CHANNEL, WEB_HEARTBEAT
 from app.services import accounts
-from app.services.aborts import ABORTS_AN_HOUR, note_heartbeat
+from app.services.aborts import ABORTS_AN_HOUR, note_heartbeats, say_alive
 from app.services.claim import FURTHER_WALKS, WALK
 from app.services.refresh_queue import measure_speeds, refresh_queue
 from app.services.sweep import sweep
 from app.services.verify_generation import verify_generation
-from tests.app.services.conftest import World
+from tests.app.services.conftest import Listen, World
 
 
 def worker_id(world: World, name: str) -> str:
@@ -217,13 +219,46 @@ def test_a_new_hour_begins_a_new_count(world: World) -> None:
     assert world.execute("SELECT aborts, maintenance FROM workers") == [(1, False)]
 
 
-def test_a_failure_in_the_hordes_own_outage_is_nobodys(world: World) -> None:
-    note_heartbeat(world.runtime)
+def be_there(world: World, parts: set[str], redis: Redis, listen: Listen) -> None:
+    """Let these parts of the horde be there for the next look of the sweep."""
+    redis.delete(WEB_HEARTBEAT)
+    if "web" in parts:
+        say_alive(world.runtime)
+    if "front" in parts:
+        listen(QUEUE_CHANNEL)
+
+
+@pytest.mark.parametrize("part", ["sweep", "web", "front"])
+@pytest.mark.parametrize("is_back", [True, False], ids=["that is over", "that goes on"])
+def test_a_failure_in_an_outage_of_a_part_is_nobodys(
+    world: World, redis: Redis, listen: Listen, part: str, is_back: bool
+) -> None:
+    be_there(world, {"web", "front"}, redis, listen)
+    note_heartbeats(world.runtime)
     _, generation_id = world.leased()
-    world.execute("UPDATE heartbeats SET at = now() - interval '1 hour'")
-    assert note_heartbeat(world.runtime)
+    world.execute("UPDATE heartbeats SET at = now() - interval '1 minute' WHERE name = :part", part=part)
+    if is_back:
+        assert note_heartbeats(world.runtime)
     world.replies.fault(world.owner_key, generation_id, "timeout")
     assert world.execute("SELECT aborts FROM workers") == [(0,)]
+
+
+@pytest.mark.parametrize("parts", [set(), {"web"}, {"front"}, {"web", "front"}], ids=str)
+def test_the_sweep_notes_the_parts_that_are_there(
+    world: World, redis: Redis, listen: Listen, parts: set[str]
+) -> None:
+    be_there(world, parts, redis, listen)
+    assert not note_heartbeats(world.runtime)
+    assert world.execute("SELECT name FROM heartbeats ORDER BY name") == [(part,) for part in sorted({*parts, "sweep"})]
+    _, generation_id = world.leased()
+    world.replies.fault(world.owner_key, generation_id, "timeout")
+    assert world.execute("SELECT aborts FROM workers") == [(1,)]
+
+
+def test_a_part_that_has_been_away_for_a_day_is_missed_no_more(world: World) -> None:
+    world.execute("INSERT INTO heartbeats (name, at) VALUES ('front', now() - interval '25 hours')")
+    note_heartbeats(world.runtime)
+    assert world.execute("SELECT name FROM heartbeats") == [("sweep",)]
 
 
 def test_a_released_job_counts_no_abort(world: World) -> None:

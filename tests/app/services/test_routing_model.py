@@ -32,7 +32,7 @@ class Expected:
     id: UUID
     model: str
     size: int
-    order: int
+    order: float
     state: str = "queued"
     generation: UUID | None = None
     failed_by: list[str] = field(default_factory=list)
@@ -95,6 +95,12 @@ def _holder(world: World, generation: UUID | None) -> str:
     return str(rows[0][0])
 
 
+def _order(world: World, request_id: UUID) -> float:
+    """Where priority and age place a request: kudos that a cancel gives back outweigh an older request's moments."""
+    rows = world.execute("SELECT sort_key FROM horde_requests WHERE id = :id", id=request_id)
+    return float(str(rows[0][0]))
+
+
 def _fail(world: World, model: Model, wanted: Expected, kind: str) -> None:
     assert wanted.generation is not None
     if kind == "fault":
@@ -130,7 +136,7 @@ def test_every_pop_gets_what_the_model_says(world: World, steps: list[tuple[str,
         if kind == "ask":
             accepted = world.ask(model=what, max_tokens=size)
             # A size that no online worker of the model serves is lowered; every model here has one of 2 000.
-            model.requests.append(Expected(accepted.id, str(what), size, len(model.requests)))
+            model.requests.append(Expected(accepted.id, str(what), size, _order(world, accepted.id)))
         elif kind == "pop":
             worker = WORKERS[int(str(what))]
             expected, job = model.next_for(worker), world.pop(**worker)

@@ -87,7 +87,11 @@ class Bench:
         command.upgrade(Config("alembic.ini"), "head")
         settings = Settings(_env_file=None, database_url=url, redis_url=services.redis_url)
         self.runtime: Runtime = build_runtime(
-            settings, Celery("bench", broker=settings.redis_url, set_as_current=False), pool_size=2, application="bench"
+            settings,
+            Celery("bench", broker=settings.redis_url, set_as_current=False),
+            pool_size=2,
+            application="bench",
+            planned_once=True,
         )
         with self.runtime.database.transaction() as transaction:
             self.requester = accounts.create_user(transaction, "requester")
@@ -99,7 +103,11 @@ class Bench:
         self.release = ReleaseJob(self.runtime)
 
     def fill(self, case: Case, depth: int) -> None:
-        """Give the queue `depth` requests that the worker may have, behind those that it may not."""
+        """Give the queue `depth` requests that the worker may have, behind those that it may not.
+
+        Every class has one at least, so that the shortest queue has as many classes as the longest.
+        """
+        depth = max(depth, case.classes)
         self._execute("TRUNCATE horde_requests, request_bodies, queue_entries, generations, operation_keys CASCADE")
         if case.ahead:
             self._fill(_elsewhere(case.declaration), case.ahead, first=0)

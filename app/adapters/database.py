@@ -48,10 +48,18 @@ class Transaction:
             effect()
 
 
-class Database:
-    """One process's connections to PostgreSQL."""
+PLANNED_ONCE = " -c plan_cache_mode=force_generic_plan"
+"""Plan a statement once a connection and not once a call: planning the claim takes longer than running it.
 
-    def __init__(self, settings: Settings, *, pool_size: int, application: str) -> None:
+For a whole connection, since a setting for the claim alone would need a transaction around it:
+three more round trips. Only for processes whose statements are all short and found by an index.
+"""
+
+
+class Database:
+    """One process's connections to PostgreSQL; `planned_once` keeps one plan for each statement."""
+
+    def __init__(self, settings: Settings, *, pool_size: int, application: str, planned_once: bool = False) -> None:
         self.engine: Engine = create_engine(
             settings.database_url,
             pool_size=pool_size,
@@ -65,9 +73,7 @@ class Database:
                 "options": (
                     f"-c statement_timeout={STATEMENT_TIMEOUT_MILLISECONDS}"
                     f" -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_MILLISECONDS}"
-                    # Planning the claim takes longer than running it. Set here for every statement, since a
-                    # setting for the claim alone would need a transaction around it: three more round trips.
-                    " -c plan_cache_mode=force_generic_plan"
+                    f"{PLANNED_ONCE if planned_once else ''}"
                 ),
             },
         )

@@ -47,9 +47,7 @@ MAINTENANCE = (
 log = structlog.get_logger()
 
 
-def count_abort(
-    runtime: Runtime, transaction: Transaction, worker_id: UUID, popped_at: datetime, fault: str
-) -> None:
+def count_abort(runtime: Runtime, transaction: Transaction, worker_id: UUID, popped_at: datetime, fault: str) -> None:
     """Count a failed generation against its worker, unless the horde was away in its time."""
     if fault in NOT_THE_WORKERS:
         return

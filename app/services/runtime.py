@@ -20,11 +20,13 @@ class Runtime:
     sender: TaskSender
 
 
-def build_runtime(settings: Settings, celery: Celery, *, pool_size: int, application: str) -> Runtime:
+def build_runtime(
+    settings: Settings, celery: Celery, *, pool_size: int, application: str, planned_once: bool = False
+) -> Runtime:
     """Choose the real things, once a process."""
     return Runtime(
         settings=settings,
-        database=Database(settings, pool_size=pool_size, application=application),
+        database=Database(settings, pool_size=pool_size, application=application, planned_once=planned_once),
         bus=RedisBus(settings),
         sender=TaskSender(celery),
     )

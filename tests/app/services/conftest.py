@@ -79,7 +79,7 @@ def redis(services: LocalServices) -> Iterator[Redis]:
 def runtime(settings: Settings, redis: Redis) -> Iterator[Runtime]:
     """One process's outside things."""
     celery = Celery("test", broker=settings.redis_url, set_as_current=False)
-    made = build_runtime(settings, celery, pool_size=4, application="test")
+    made = build_runtime(settings, celery, pool_size=4, application="test", planned_once=True)
     yield made
     made.database.close()
     made.bus.close()

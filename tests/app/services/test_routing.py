@@ -147,7 +147,9 @@ def crowd(world: World, *, size: int, count: int) -> None:
         count=count,
     )
     world.execute(
-        "UPDATE horde_requests SET n = n + :count, waiting = waiting + :count WHERE id = :id", id=request_id, count=count
+        "UPDATE horde_requests SET n = n + :count, waiting = waiting + :count WHERE id = :id",
+        id=request_id,
+        count=count,
     )
 
 
@@ -244,9 +246,7 @@ def test_a_failure_in_an_outage_of_a_part_is_nobodys(
 
 
 @pytest.mark.parametrize("parts", [set(), {"web"}, {"front"}, {"web", "front"}], ids=str)
-def test_the_sweep_notes_the_parts_that_are_there(
-    world: World, redis: Redis, listen: Listen, parts: set[str]
-) -> None:
+def test_the_sweep_notes_the_parts_that_are_there(world: World, redis: Redis, listen: Listen, parts: set[str]) -> None:
     be_there(world, parts, redis, listen)
     assert not note_heartbeats(world.runtime)
     assert world.execute("SELECT name FROM heartbeats ORDER BY name") == [(part,) for part in sorted({*parts, "sweep"})]

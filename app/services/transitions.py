@@ -15,7 +15,7 @@ from app.models import Generation, HordeRequest
 
 LIVES_ON = """CASE WHEN r.is_chat THEN r.expires_at
     ELSE greatest(r.expires_at, now() + make_interval(secs => :life)) END"""
-"""When a request `r` that made progress expires: a text request `life` seconds from now, chat as it was (native-api N4)."""
+"""When a request `r` that made progress expires: text `life` seconds from now, chat as it was (native-api N4)."""
 
 
 def guard(target: RequestState | GenerationState) -> list[str]:

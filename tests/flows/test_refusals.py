@@ -33,9 +33,12 @@ class Scene:
     def refused(self, *, base: str | None = None, key: str = KEYS.demo, **more: Any) -> openai.APIStatusError:
         """What the SDK raises for a request."""
         body: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Hello."}], **more}
-        with openai.OpenAI(base_url=f"{base or self.horde.front}/v1", api_key=key, max_retries=0, timeout=60) as client:
-            with pytest.raises(openai.APIStatusError) as caught:
-                client.chat.completions.create(**body)
+        url = f"{base or self.horde.front}/v1"
+        with (
+            openai.OpenAI(base_url=url, api_key=key, max_retries=0, timeout=60) as client,
+            pytest.raises(openai.APIStatusError) as caught,
+        ):
+            client.chat.completions.create(**body)
         return caught.value
 
     def refused_in_a_hurry(self, **more: Any) -> openai.APIStatusError:

@@ -43,8 +43,13 @@ class Transaction:
         self._effects.append(effect)
 
     def release_effects(self) -> None:
-        """Run what was to happen after the commit."""
-        for effect in self._effects:
+        """Run what was to happen after the commit.
+
+        Among `statements` each has committed when it returns, so there it may be called between them,
+        for what should not wait until the connection is back.
+        """
+        effects, self._effects = self._effects, []
+        for effect in effects:
             effect()
 
 

@@ -28,7 +28,8 @@ def accept(transaction: Transaction, delivery: Delivery, sources: Iterable[Gener
     """Accept a reply of a generation in one of these states.
 
     `life` is how long a text request with further slots lives on, in seconds. False when it is in
-    another state, or its request takes no more replies. Raises IntegrityError when another generation delivered its slot.
+    another state, or its request takes no more replies. Raises IntegrityError when another generation
+    delivered its slot.
     """
     allowed = guard(GenerationState.VERIFIED)
     row = transaction.execute(

@@ -68,8 +68,9 @@ class Stored:
 def store_request(
     runtime: Runtime, transaction: Transaction, classes: RequirementClasses, new: NewRequest
 ) -> Stored | None:
-    """Store a request; None, with nothing stored, when its operation key was claimed before.
+    """Store a request and ring for it; None, with nothing stored, when its operation key was claimed before.
 
+    To be called among `statements`, not inside a transaction.
     Raises TooManyPrompts, KudosUpfront or SharedKeyInsufficientKudos, with nothing stored.
     """
     class_id = classes.intern(transaction, new.requirements)
@@ -83,6 +84,8 @@ def store_request(
     if new.terms.hold:
         transaction.after_commit(lambda: reach(FaultPoint.RESERVATION_STORED))
     transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
+    # A held pop sets out while the answer to this submit is still being made.
+    transaction.release_effects()
     return Stored(row.sort_key, row.created_at)
 
 

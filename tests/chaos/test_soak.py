@@ -16,7 +16,7 @@ import pytest
 from app.domain.system_accounts import ANONYMOUS_ID
 from tests.support.horde import KEYS, HordeProcesses
 
-REQUESTS = 240
+REQUESTS = 2_000
 WORKERS = 40
 SUBMITTERS = 8
 MODELS = ("a", "b", "c")
@@ -297,7 +297,7 @@ class History:
     def waits(self, request: str) -> list[tuple[float, float]]:
         """When the slots of a request certainly stood in the queue."""
         asked = self.requests[request]
-        found = []
+        found: list[tuple[float, float]] = []
         for slot in range(asked.n):
             leases = self.leases.get((request, slot), [])
             begins = [asked.created, *(lease.free for lease in leases)]

@@ -68,7 +68,7 @@ def test_a_worker_that_served_shows_what_it_did(world: World, get: Call, worker_
     world.execute("UPDATE workers SET uptime_seconds = 90.7, uptime_rewards = 25500 WHERE id = :id", id=worker_id)
     world.execute("UPDATE generations SET ended_at = ended_at - interval '10 seconds'")
     world.execute(
-        "UPDATE generations SET popped_at = submitted_at - interval '1 second' WHERE id = :id", id=generation_id
+        "UPDATE generations SET popped_at = submitted_at - interval '1 second' WHERE submitted_at > popped_at"
     )
     measure_speeds(world.runtime)
     count_generations(world.runtime)

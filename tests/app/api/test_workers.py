@@ -101,9 +101,11 @@ def test_a_worker_that_went_offline_is_still_read_by_its_id_and_name(world: Worl
     assert get("/workers/name/box")["id"] == worker_id
 
 
-@pytest.mark.parametrize("path", [f"/workers/{NOBODYS}", "/workers/no-uuid", "/workers/name/nobody"])
+@pytest.mark.parametrize(
+    "path", [f"/workers/{NOBODYS}", "/workers/no-uuid", "/workers/name/nobody", "/workers/name/%00"]
+)
 def test_a_worker_that_is_not_there_is_404(refused: Call, path: str) -> None:
-    assert refused("GET", path) == (404, "WorkerNotFound")
+    assert refused("GET", f"/workers/{path}") == (404, "WorkerNotFound")
 
 
 def test_a_type_that_does_not_exist_is_named_without_a_code(client: FlaskClient) -> None:

@@ -47,6 +47,8 @@ def create_app(runtime: Runtime) -> Flask:
 
 def register_routes(app: Flask) -> None:
     """Give the app its routes; the OpenAPI document can be made of them without a running horde."""
+    # A redirect would turn a POST into an empty GET.
+    app.url_map.merge_slashes = False
     for prefix in PREFIXES:
         name = prefix.strip("/").replace("/", "_")
         app.register_blueprint(chat.blueprint, url_prefix=prefix, name=f"chat_{name}")

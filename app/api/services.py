@@ -8,8 +8,11 @@ from flask import current_app
 
 from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
+from app.services.filter_routes import FilterRoutes
 from app.services.list_models import ListModels
+from app.services.modes import Modes
 from app.services.online import OnlineWorkers
+from app.services.performance import Performance
 from app.services.pop import Pop
 from app.services.queue_info import QueueInfo
 from app.services.readiness import readiness
@@ -19,12 +22,15 @@ from app.services.request_status import ReadStatus, Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.shared_keys import SharedKeys
+from app.services.statistics import Statistics
 from app.services.submit_reply import SubmitReply
 from app.services.submit_request import SubmitRequest
 from app.services.submit_text import SubmitText
 from app.services.submit_text_reply import SubmitTextReply
 from app.services.transfers import TransferKudos
 from app.services.user_profile import ReadUser
+from app.services.worker_messages import WorkerMessages
+from app.services.workers import Workers
 
 EXTENSION = "horde"
 
@@ -47,6 +53,12 @@ class NativeServices:
     shared_keys: SharedKeys
     read_user: ReadUser
     register: Register
+    workers: Workers
+    worker_messages: WorkerMessages
+    modes: Modes
+    performance: Performance
+    statistics: Statistics
+    filters: FilterRoutes
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
 
@@ -57,6 +69,7 @@ def build_services(runtime: Runtime) -> NativeServices:
     classes = RequirementClasses()
     queue_info = QueueInfo(runtime, online, classes)
     statuses = Statuses(online, queue_info)
+    statistics = Statistics(runtime)
     return NativeServices(
         passkeys=Passkeys(runtime.database),
         submit_request=SubmitRequest(runtime, online, classes, statuses),
@@ -72,6 +85,12 @@ def build_services(runtime: Runtime) -> NativeServices:
         shared_keys=SharedKeys(runtime),
         read_user=ReadUser(runtime),
         register=Register(runtime),
+        workers=Workers(runtime),
+        worker_messages=WorkerMessages(runtime),
+        modes=Modes(runtime),
+        performance=Performance(runtime, online, queue_info, statistics),
+        statistics=statistics,
+        filters=FilterRoutes(runtime),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
     )

@@ -56,6 +56,7 @@ class NewLease:
     streamed: bool
     max_bytes: int
     life_seconds: float
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What a generation posted; not complete when Redis lost any of it."""
+    """What a generation posted, from its first post on; not complete when Redis may have lost any of it."""
 
     text: PostedText
     is_complete: bool
@@ -120,6 +121,7 @@ class LeaseStore:
                 int(lease.streamed),
                 lease.max_bytes,
                 int(1000 * lease.life_seconds),
+                int(lease.restored),
             ],
         )
         return None if found is None else OpenLease(LeaseState(found[0].decode()), found[1])

@@ -58,9 +58,9 @@ class CancelRequest:
         frozen = self._runtime.leases.freeze(request_id, generation_id)
         if frozen is not None and frozen.is_complete:
             return frozen.text
-        if relayed is not None and relayed.generation_id == generation_id:
-            return relayed.text
-        return PostedText()
+        kept = PostedText() if frozen is None else frozen.text
+        said = relayed.text if relayed is not None and relayed.generation_id == generation_id else PostedText()
+        return max(kept, said, key=lambda each: each.characters)
 
     def text(self, request_id: UUID) -> dict[str, Any]:
         """End the text request if it is still open, and return the status it reached.

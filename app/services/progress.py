@@ -1,6 +1,6 @@
 """Takes what workers post while they write, on Redis alone, and restores the leases that let them (D6, D15)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import structlog
@@ -134,7 +134,7 @@ class RestoreLease:
             max_length=job.max_length,
             seconds_left=job.seconds_left,
         )
-        opened = self._runtime.leases.open(lease)
+        opened = self._runtime.leases.open(replace(lease, restored=True))
         if opened is None:
             raise _unavailable()
         if opened.state is LeaseState.ENDED:

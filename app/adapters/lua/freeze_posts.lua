@@ -1,8 +1,8 @@
 -- Reads what a generation posted, and takes no more text from it for a moment, while a cancel is settled on it.
 -- KEYS: lease, stream. ARGV: generation, time in ms.
--- Answers: 1 when nothing that was posted is missing, content, reasoning.
+-- Answers: 1 when nothing that was posted can be missing, and the content and reasoning of all posts from the first.
 local complete = 0
-local seq = redis.call('HGET', KEYS[1], 'seq')
+local seq, restored = unpack(redis.call('HMGET', KEYS[1], 'seq', 'restored'))
 if seq then
     local time = redis.call('TIME')
     redis.call('HSET', KEYS[1], 'frozen_until', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[2]))
@@ -20,5 +20,6 @@ for _, entry in ipairs(redis.call('XRANGE', KEYS[2], '-', '+')) do
         reasoning[#reasoning + 1] = fields.reasoning_delta or ''
     end
 end
-if seq and gapless and next_seq == tonumber(seq) then complete = 1 end
+if not gapless then content, reasoning = {}, {} end
+if seq and restored ~= '1' and gapless and next_seq == tonumber(seq) then complete = 1 end
 return {complete, table.concat(content), table.concat(reasoning)}

@@ -12,7 +12,7 @@ from app.domain.errors import AbortedGen, LeaseEnded, ProgressOutOfStep
 from app.domain.progress import PostedText, ProgressPost, Relayed
 from app.domain.redis_keys import HEARTBEATS
 from app.services.kudos import fold_balances
-from app.services.progress import Acknowledgement, PostProgress
+from app.services.progress import Acknowledgement, PostProgress, RestoreLease
 from app.services.refresh_queue import measure_speeds
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
@@ -153,6 +153,24 @@ def test_posted_text_that_redis_lost_in_part_is_settled_on_what_the_front_relaye
     redis.xtrim(f"horde:chat:stream:{job.request_id}", maxlen=1, approximate=False)
     [generation] = job.cancel(Relayed(job.id, PostedText("Once upon a")))["generations"]
     assert generation["message"]["content"] == "Once upon a"
+
+
+def test_posted_text_whose_lease_alone_was_lost_is_settled_whole(job: Job, redis: Redis) -> None:
+    job.post(0, "Once upon a time")
+    redis.delete(f"horde:lease:{job.id}")
+    [generation] = job.cancel()["generations"]
+    assert generation["message"]["content"] == "Once upon a time"
+
+
+def test_text_that_was_not_posted_again_after_a_loss_is_settled_on_what_the_front_relayed(
+    job: Job, redis: Redis
+) -> None:
+    job.post(0, "Once upon a time")
+    redis.flushdb()
+    RestoreLease(job.world.runtime)(job.world.owner_key, job.id)
+    job.post(0, "Once")
+    [generation] = job.cancel(Relayed(job.id, PostedText("Once upon")))["generations"]
+    assert generation["message"]["content"] == "Once upon"
 
 
 def test_posted_text_that_redis_has_counts_whatever_the_front_says(job: Job) -> None:

@@ -12,6 +12,7 @@ from app.domain.declaration import (
     Limit,
     Transport,
 )
+from app.domain.progress import LARGEST_SEQUENCE
 from app.domain.text_reply import STATES
 from app.domain.text_request import SAMPLERS, SIZES, TOP_LEVEL
 from app.services.faults import WORKER_FAULTS
@@ -94,6 +95,25 @@ def submit_body() -> Schema:
         },
         "required": ["id"],
     }
+
+
+def progress_body() -> Schema:
+    """One post of a streamed job, or a heartbeat: the id alone."""
+    return {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "format": "uuid"},
+            "seq": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEQUENCE},
+            "delta": {"type": "string"},
+            "reasoning_delta": {"type": "string"},
+        },
+        "required": ["id"],
+    }
+
+
+def lease_body() -> Schema:
+    """The job whose lease is to be restored."""
+    return {"type": "object", "properties": {"id": {"type": "string", "format": "uuid"}}, "required": ["id"]}
 
 
 def transfer_body() -> Schema:

@@ -14,6 +14,7 @@ from app.services.modes import Modes
 from app.services.online import OnlineWorkers
 from app.services.performance import Performance
 from app.services.pop import Pop
+from app.services.progress import PostProgress, RestoreLease
 from app.services.queue_info import QueueInfo
 from app.services.readiness import readiness
 from app.services.registration import Register
@@ -46,6 +47,8 @@ class NativeServices:
     cancel_request: CancelRequest
     list_models: ListModels
     pop: Pop
+    post_progress: PostProgress
+    restore_lease: RestoreLease
     submit_reply: SubmitReply
     submit_text_reply: SubmitTextReply
     release_job: ReleaseJob
@@ -78,6 +81,8 @@ def build_services(runtime: Runtime) -> NativeServices:
         cancel_request=CancelRequest(runtime, statuses),
         list_models=ListModels(runtime, online),
         pop=Pop(runtime, online, classes, queue_info),
+        post_progress=PostProgress(runtime),
+        restore_lease=RestoreLease(runtime),
         submit_reply=SubmitReply(runtime),
         submit_text_reply=SubmitTextReply(runtime),
         release_job=ReleaseJob(runtime),

@@ -376,6 +376,20 @@ class Popped(BaseModel):
     declaration_warnings: list[str]
 
 
+class Posted(BaseModel):
+    """Where a job stands after a post."""
+
+    cancelled: bool
+    next_seq: int
+
+
+class LeaseRestored(BaseModel):
+    """The lease as it stands again."""
+
+    stream: bool
+    next_seq: int
+
+
 class Rewarded(BaseModel):
     """What the reply earned."""
 

@@ -234,6 +234,17 @@ def no_generation(reason: str) -> Problem:
     return Problem(502, "NoGeneration", f"The request ended without a reply: {reason}. Send it again.")
 
 
+def diverged() -> Problem:
+    """The text that was streamed is not how the reply begins, so it cannot be completed."""
+    return Problem(
+        502,
+        "StreamDiverged",
+        "The worker that began this reply was replaced, and the other one's text differs from what was streamed. "
+        "Discard it and ask again.",
+        no_retry=True,
+    )
+
+
 def faulted(fault: Mapping[str, object] | None) -> Problem:
     """The horde gave the request up."""
     cause = fault or {}

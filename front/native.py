@@ -151,12 +151,16 @@ class NativeApi:
         headers = {**self._own, "Content-Type": "application/json"}
         return await self._anywhere("POST", "/internal/statuses", headers, encode({"seen": dict(seen)}))
 
-    async def cancel(self, request_id: str, caller: Caller) -> Answer:
-        """Cancel a request.
+    async def cancel(self, request_id: str, caller: Caller, relayed: Mapping[str, str] | None) -> Answer:
+        """Cancel a request; `relayed` is the text that the client got of it.
 
         Raises Unreachable.
         """
-        return await self._anywhere("DELETE", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
+        path, headers = f"{_CHAT}/status/{request_id}", self.headers_for(caller)
+        if relayed is None:
+            return await self._anywhere("DELETE", path, headers)
+        headers["Content-Type"] = "application/json"
+        return await self._anywhere("DELETE", path, headers, encode({"relayed": dict(relayed)}))
 
     async def models(self) -> Answer:
         """The online chat models.

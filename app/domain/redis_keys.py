@@ -23,6 +23,7 @@ class ChatEvent(StrEnum):
     """What happened to a request."""
 
     QUEUED = "queued"
+    PROGRESS = "progress"
     GENERATION = "generation"
     DONE = "done"
 
@@ -30,6 +31,11 @@ class ChatEvent(StrEnum):
 def chat_channel(request_id: str) -> str:
     """Channel that rings when something happened to this request."""
     return f"horde:chat:{request_id}"
+
+
+def progress_key(request_id: str) -> str:
+    """Retained stream of what the workers of a request posted (details D6)."""
+    return f"horde:chat:stream:{request_id}"
 
 
 def verdict_key(generation_id: str) -> str:

@@ -208,6 +208,21 @@ def with_online_models(problem: Problem, hint: str, names: list[str]) -> Problem
     return replace(problem, message=problem.message + listed)
 
 
+def unknown_request() -> Problem:
+    """An id that no request has."""
+    return Problem(404, "RequestNotFound", "No request has this id, or it belongs to another account.")
+
+
+def bad_event_id() -> Problem:
+    """`Last-Event-ID` holds something that no event had."""
+    return Problem(
+        400,
+        "invalid_request",
+        "The header Last-Event-ID is not the id of an event of this stream. Leave it out to read from the beginning.",
+        param="Last-Event-ID",
+    )
+
+
 def unreachable() -> Problem:
     """No root of the native API answered."""
     return Problem(502, "HordeUnreachable", "The horde cannot be reached right now. Try again in a minute.")

@@ -138,6 +138,14 @@ class NativeApi:
         """
         return await self._anywhere("GET", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
 
+    async def status_as(self, request_id: str, caller: Caller) -> Answer:
+        """Read a request's status with no other right than the caller's own.
+
+        Raises Unreachable.
+        """
+        headers = {**self._vouched(caller.address), "apikey": caller.api_key, "X-Request-Id": caller.request_id}
+        return await self._anywhere("GET", f"{_CHAT}/status/{request_id}", headers)
+
     @property
     def has_passkey(self) -> bool:
         """Whether the native API knows this front as one of its own."""

@@ -41,7 +41,10 @@ class Pace:
         self._last_post = now
         if length > 0:
             end = self._due[-1][0] if self._due else max(int(self._position), self._taken)
-            self._due.append((end + length, now + self.interval))
+            moment = now + self.interval
+            while self._due and self._due[-1][1] >= moment:
+                self._due.pop()
+            self._due.append((end + length, moment))
             self._rate = self._rate_at(now)
 
     def due(self, now: float) -> int:

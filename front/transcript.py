@@ -52,7 +52,7 @@ class Voice:
         """The next text for the client."""
         piece, self.ready = self.ready[:length], self.ready[length:]
         self.said += piece
-        self._repeated = len(self.said)
+        self._repeated += len(piece)
         return piece
 
     def drop(self) -> None:

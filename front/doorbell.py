@@ -265,11 +265,11 @@ class Doorbell:
                 await pubsub.ping()
 
     def _hear(self, message: dict[str, Any]) -> None:
-        name = message["channel"].decode()
-        if message["type"] == "message":
-            self._hear_signal(name, message["data"])
-        elif message["type"] == "subscribe":
-            for bell in self._bells.get(name, ()):
+        kind, channel = message["type"], message["channel"]
+        if kind == "message":
+            self._hear_signal(channel.decode(), message["data"])
+        elif kind == "subscribe":
+            for bell in self._bells.get(channel.decode(), ()):
                 bell.confirm()
 
     def _hear_signal(self, channel: str, payload: bytes) -> None:

@@ -107,6 +107,10 @@ class Signals:
         silently = bool(given.pop("silently", False))
         return self.post(request_id, ProgressEntry(**given), silently=silently)
 
+    def erase(self, request_id: str) -> None:
+        """Nothing was posted for this request."""
+        self._redis.delete(progress_key(request_id))
+
     def forget_everything(self) -> None:
         """Redis loses what it holds, and every connection with it."""
         self._redis.flushall()

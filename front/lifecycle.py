@@ -298,6 +298,10 @@ async def cancel(
             answer = await native.cancel(request_id, caller, relayed)
         except Unreachable:
             continue
+        if answer.status in {400, 413}:
+            # Better cancelled without what was relayed than not at all.
+            relayed = None
+            continue
         reach(FaultPoint.FRONT_CANCELLED)
         if answer.status == 200 or (answer.status == 404 and not doubtful):
             return

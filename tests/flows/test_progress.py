@@ -1,54 +1,13 @@
 """Progress over HTTP: every arrow of the lease's diagram, from a worker's pop to its end (details D6)."""
 
 from collections.abc import Iterator
-from itertools import count
-from typing import Any, cast
 
 import pytest
 from redis import Redis
 
-from tests.support.hand_worker import Answered, HandWorker, Json, call
+from tests.support.hand_worker import Json, call
 from tests.support.horde import KEYS, HordeProcesses
-
-_NUMBERS = count()
-
-
-class StreamedJob:
-    """A streamed request and the worker that has it."""
-
-    def __init__(self, horde: HordeProcesses, **changes: Any) -> None:
-        self.horde = horde
-        self.worker = HandWorker(horde, f"progress-{next(_NUMBERS)}")
-        self.worker.pop()
-        body = {
-            "model": self.worker.model,
-            "messages": [{"role": "user", "content": "Tell me."}],
-            "stream": True,
-            "max_tokens": 512,
-        }
-        asked = call("POST", f"{horde.native}/api/v2/generate/chat/async", body | changes, KEYS.demo)
-        assert asked.status == 202, asked
-        self.request_id = str(asked.body["id"])
-        self.job = self.worker.wait_for_job()
-        self.id = str(self.job["id"])
-
-    def to(self, route: str, body: Json | bytes, key: str = KEYS.worker) -> Answered:
-        """Call a worker's route for this job."""
-        sent = body | {"id": self.id} if isinstance(body, dict) else body
-        return call("POST", f"{self.horde.native}/api/v2/generate/text/{route}", sent, key)
-
-    def post(self, seq: int, delta: str, key: str = KEYS.worker) -> Answered:
-        """Post text."""
-        return self.to("progress", {"seq": seq, "delta": delta}, key)
-
-    def entries(self, redis: Redis) -> list[dict[bytes, bytes]]:
-        """The fields of the entries in the request's stream."""
-        found = redis.xrange(f"horde:chat:stream:{self.request_id}")
-        return [fields for _, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", found)]
-
-    def cancel(self, body: Json | None = None) -> Answered:
-        """Cancel as the client."""
-        return call("DELETE", f"{self.horde.native}/api/v2/generate/chat/status/{self.request_id}", body, KEYS.demo)
+from tests.support.streamed_job import StreamedJob
 
 
 @pytest.fixture
@@ -122,19 +81,6 @@ def test_a_lease_that_redis_lost_is_restored_and_the_reply_comes_whole(job: Stre
     assert (restored.status, restored.body) == (200, {"stream": True, "next_seq": 0})
     assert job.post(0, "Hello there.").status == 200
     assert job.worker.submit(job.id, {"message": {"content": "Hello there."}, "finish_reason": "stop"}).status == 200
-
-
-def test_a_restart_of_redis_in_mid_stream_costs_no_reply(job: StreamedJob) -> None:
-    job.post(0, "Hello ")
-    job.horde.services.redis.stop()
-    try:
-        refused = job.post(1, "there.")
-        assert (refused.status, refused.body["rc"]) == (503, "ProgressUnavailable")
-    finally:
-        job.horde.services.redis.start()
-    assert job.worker.submit(job.id, {"message": {"content": "Hello there."}, "finish_reason": "stop"}).status == 200
-    status = call("GET", f"{job.horde.native}/api/v2/generate/chat/status/{job.request_id}", None, KEYS.demo)
-    assert status.body["generations"][0]["message"]["content"] == "Hello there."
 
 
 def test_a_front_says_what_it_relayed_when_redis_lost_what_was_posted(job: StreamedJob, redis: Redis) -> None:

@@ -12,6 +12,8 @@ from front.lifecycle import Surroundings
 from front.metrics import FrontMetrics
 from front.models import ModelCatalog
 from front.native import NativeApi
+from front.progress_reader import ProgressReader
+from front.relay import LiveStreams
 from front.status_reads import StatusReads
 from front.timing import Patience
 
@@ -30,6 +32,8 @@ class Front:
     known_keys: KnownKeys
     pops: PopQueue
     models: ModelCatalog
+    progress: ProgressReader
+    live: LiveStreams
     surroundings: Surroundings
 
 
@@ -42,6 +46,13 @@ def build_front(settings: FrontSettings) -> Front:
     background, drain = Background(), Drain()
     admission = Admission(settings.front_open_limit, settings.front_source_limit)
     pops = PopQueue(doorbell)
+    progress = ProgressReader(
+        settings.redis_url,
+        metrics,
+        poll_seconds=settings.fallback_poll_seconds,
+        is_blind=lambda: not doorbell.connected,
+    )
+    doorbell.listen_to_progress(progress.rang, progress.ask_all)
     patience = Patience(
         deadline_seconds=settings.default_deadline_seconds,
         grace_seconds=settings.availability_grace_seconds,
@@ -62,6 +73,8 @@ def build_front(settings: FrontSettings) -> Front:
         known_keys=KnownKeys(),
         pops=pops,
         models=ModelCatalog(native),
+        progress=progress,
+        live=LiveStreams(progress, is_paced=settings.stream_pacing),
         surroundings=Surroundings(
             native, StatusReads(native, background), doorbell, background, drain, metrics, patience
         ),
@@ -72,10 +85,12 @@ def open_front(front: Front) -> None:
     """Connect; call it inside the running loop."""
     front.native.open()
     front.doorbell.start()
+    front.progress.start()
 
 
 async def close_front(front: Front, settle_seconds: float) -> None:
     """Let running cancels and releases end, then close every pool."""
     await front.background.settle(settle_seconds)
     await front.doorbell.close()
+    await front.progress.close()
     await front.native.close()

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0008_progress"
-down_revision = "0004_routing"
+down_revision = "0006_statistics"
 branch_labels = None
 depends_on = None
 

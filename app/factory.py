@@ -9,6 +9,7 @@ from prometheus_client import Histogram
 
 from app.api import chat, health, internal, kudos, register, text, users, worker
 from app.api.errors import register_errors
+from app.api.limits import limit_calls
 from app.api.services import EXTENSION, build_services
 from app.services.runtime import Runtime
 
@@ -35,6 +36,7 @@ def create_app(runtime: Runtime) -> Flask:
     register_errors(app)
     app.before_request(_begin)
     app.after_request(_end)
+    limit_calls(app)
     return app
 
 

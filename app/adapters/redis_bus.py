@@ -146,6 +146,22 @@ class RedisBus:
         except RedisError as error:
             self._note_failure("write", error)
 
+    def add_up(self, counts: Iterable[tuple[str, int, int]]) -> list[int]:
+        """Add to counters, each kept for so many seconds, in one round trip; return them, or nothing without Redis."""
+        if self._breaker.is_open:
+            return []
+        pipeline = self._redis.pipeline(transaction=False)
+        for key, amount, seconds in counts:
+            pipeline.incrby(key, amount)
+            pipeline.expire(key, seconds)
+        try:
+            answers = pipeline.execute()
+        except RedisError as error:
+            self._note_failure("add_up", error)
+            return []
+        self._breaker.succeeded()
+        return [int(total) for total in answers[::2]]
+
     def _note_failure(self, call: str, error: RedisError) -> None:
         self._breaker.failed()
         log.warning("redis.unreachable", call=call, error=type(error).__name__)

@@ -12,6 +12,7 @@ from app.services.list_models import ListModels
 from app.services.online import OnlineWorkers
 from app.services.pop import Pop
 from app.services.queue_info import QueueInfo
+from app.services.rate_limits import RateLimits
 from app.services.readiness import readiness
 from app.services.registration import Register
 from app.services.release_job import ReleaseJob
@@ -34,6 +35,7 @@ class NativeServices:
     """What the native API can do."""
 
     passkeys: Passkeys
+    rate_limits: RateLimits
     submit_request: SubmitRequest
     submit_text: SubmitText
     read_status: ReadStatus
@@ -59,6 +61,7 @@ def build_services(runtime: Runtime) -> NativeServices:
     statuses = Statuses(online, queue_info)
     return NativeServices(
         passkeys=Passkeys(runtime.database),
+        rate_limits=RateLimits(runtime.bus, runtime.settings),
         submit_request=SubmitRequest(runtime, online, classes, statuses),
         submit_text=SubmitText(runtime, online, classes),
         read_status=ReadStatus(runtime, statuses),

@@ -435,6 +435,13 @@ class ServiceUnavailable(HordeError):
     rc = "service_unavailable"
 
 
+class TooManyCalls(HordeError):
+    """The address or the key called more often than it may; `Retry-After` says when it may again."""
+
+    status = 429
+    rc = "rate_limit_exceeded"
+
+
 class PayloadTooLarge(HordeError):
     """The body is above the limit."""
 

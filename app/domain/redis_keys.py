@@ -37,6 +37,11 @@ def verdict_key(generation_id: str) -> str:
     return f"horde:verdict:{generation_id}"
 
 
+def rate_key(limit: str, source: str, window: int) -> str:
+    """Counter of one source's calls within one window of a limit."""
+    return f"horde:rate:{limit}:{source}:{window}"
+
+
 def chat_event(event: ChatEvent) -> bytes:
     """Payload of a request's signal."""
     return orjson.dumps({"event": event.value})

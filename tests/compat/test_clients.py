@@ -1,4 +1,4 @@
-"""Rows of the compatibility checklist (wire reference, section 8) that clients live by; each name carries its number."""
+"""Rows of the compatibility checklist (wire reference, section 8) for clients; each name carries its number."""
 
 from typing import Any
 
@@ -219,6 +219,8 @@ def test_row_23_headers_are_read_however_they_are_spelt(
 
 
 def test_row_24_unknown_keys_and_whole_floats_are_accepted(bridge: TextBridge) -> None:
-    bridge.ask(params={"max_length": 80.0, "mirostat": 2, "no_such": {}}, client_agent="x", use_default_badwordsids=True)
+    bridge.ask(
+        params={"max_length": 80.0, "mirostat": 2, "no_such": {}}, client_agent="x", use_default_badwordsids=True
+    )
     payload = bridge.pop().json()["payload"]
     assert (payload["max_length"], "mirostat" in payload, "no_such" in payload) == (80, False, False)

@@ -1,4 +1,4 @@
-"""Rows of the compatibility checklist (wire reference, section 8) that bridges live by; each name carries its number."""
+"""Rows of the compatibility checklist (wire reference, section 8) for bridges; each name carries its number."""
 
 import time
 from collections import Counter

@@ -34,12 +34,10 @@ def test_two_workers_share_many_requests_without_a_double(bridge: TextBridge) ->
     assert all(bridge.status(each)["done"] for each in asked)
 
 
-
 def test_a_chat_id_is_unknown_on_the_text_routes_and_the_reverse(bridge: TextBridge) -> None:
     request_id = bridge.ask()
     answer = bridge.send("GET", f"/generate/chat/status/{request_id}", key=KEYS.demo)
     assert (answer.status, answer.json()["rc"]) == (404, "RequestNotFound")
-
 
 
 def test_a_held_pop_gets_the_job_that_comes_while_it_waits(bridge: TextBridge) -> None:

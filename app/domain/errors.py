@@ -316,6 +316,62 @@ class AnonymousOwnsNoKeys(HordeError):
     rc = "AnonForbiddenUserMod"
 
 
+class NotModerator(HordeError):
+    """Only a moderator may do this."""
+
+    status = 403
+    rc = "NotModerator"
+
+
+class NoHordeModSelected(HordeError):
+    """The body names no mode of the horde."""
+
+    status = 400
+    rc = "NoHordeModSelected"
+
+
+class NoWorkerModSelected(HordeError):
+    """The body changes nothing about the worker."""
+
+    status = 400
+    rc = "NoWorkerModSelected"
+
+
+class NoFilterModSelected(HordeError):
+    """The body changes nothing about the filter."""
+
+    status = 400
+    rc = "NoFilterModSelected"
+
+
+class TooLongWorkerName(HordeError):
+    """A worker's name has 5 to 100 printable characters."""
+
+    status = 400
+    rc = "TooLongWorkerName"
+
+
+class WorkerNameAlreadyExists(HordeError):
+    """Another worker has this name."""
+
+    status = 400
+    rc = "WorkerNameAlreadyExists"
+
+
+class Locked(HordeError):
+    """The worker has a job under way, so it cannot be deleted yet."""
+
+    status = 423
+    rc = "Locked"
+
+
+class MessageNotFound(HordeError):
+    """No message to workers has this id."""
+
+    status = 404
+    rc = "MessageNotFound"
+
+
 class NoSharedKeyModSelected(HordeError):
     """The body changes nothing about the shared key."""
 

@@ -6,10 +6,12 @@ from app.models.filter import Filter
 from app.models.generation import Generation, Reply
 from app.models.known_model import KnownModel
 from app.models.ledger import KudosTotal, KudosTransfer, LedgerEntry
+from app.models.mode import ModeFlag
 from app.models.operation_key import OperationKey
 from app.models.outage import Heartbeat, Outage
 from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
-from app.models.worker import Worker, WorkerSpeed
+from app.models.statistics import ModelStatistic, WorkerTotal
+from app.models.worker import Worker, WorkerMessage, WorkerSpeed
 
 __all__ = [
     "ApiKey",
@@ -24,6 +26,8 @@ __all__ = [
     "KudosTotal",
     "KudosTransfer",
     "LedgerEntry",
+    "ModeFlag",
+    "ModelStatistic",
     "OperationKey",
     "Outage",
     "QueueEntry",
@@ -32,5 +36,7 @@ __all__ = [
     "RequirementClass",
     "User",
     "Worker",
+    "WorkerMessage",
     "WorkerSpeed",
+    "WorkerTotal",
 ]

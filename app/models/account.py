@@ -74,6 +74,7 @@ class Balance(Base):
     """An account's folded ledger, a column a pocket: what it holds is this plus its entries not yet folded."""
 
     __tablename__ = "balances"
+    __table_args__ = (Index("ix_balances_amount", "amount", "user_id"),)
 
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
     amount: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))

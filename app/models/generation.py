@@ -32,6 +32,7 @@ class Generation(Base):
             "ended_at",
             postgresql_where=text("state IN ('verified', 'settled')"),
         ),
+        Index("ix_generations_ended_at", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
         Index("ix_generations_deadline_at_leased", "deadline_at", postgresql_where=text("state = 'leased'")),
         Index(
             "ix_generations_next_dispatch_at",

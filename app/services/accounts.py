@@ -101,6 +101,11 @@ class Caller:
         """Whether this is the account that needs no registration."""
         return self.user_id == ANONYMOUS_ID
 
+    @property
+    def moderates(self) -> bool:
+        """Whether it may do what moderators do: by its role, or as an admin; never by a shared key."""
+        return not self.key.is_shared and (self.moderator or self.kind is AccountKind.ADMIN)
+
 
 @dataclass(frozen=True, slots=True)
 class LocalKeys:

@@ -136,6 +136,26 @@ class FrontSettings(BaseSettings):
         default=10_000, ge=0, description="Kudos in escrow above which an account of seven days is trusted."
     )
 
+    workers_untrusted: int = Field(
+        default=3, ge=1, description="Workers that an owner who is not trusted may have online."
+    )
+    workers_trusted: int = Field(default=20, ge=1, description="Workers that a trusted owner may have online.")
+    addresses_per_hour: int = Field(
+        default=10, ge=1, description="Addresses within an hour that an untrusted owner's workers may come from."
+    )
+    unsafe_networks: str = Field(
+        default="",
+        description="Networks, comma separated, from which only trusted owners and those with the vpn role may work.",
+    )
+    refused_name_words: str = Field(
+        default="fuck,shit,cunt,nigger,faggot,nazi,hitler,rapist,pedo",
+        description="Words, comma separated, that no name of an account or a worker may hold.",
+    )
+    timeout_step_seconds: int = Field(
+        default=60,
+        ge=1,
+        description="How long an address is kept out after a refused prompt; three, five, ... times this after more.",
+    )
     rate_limits: bool = Field(default=True, description="Whether calls are limited at all.")
     rate_default_per_minute: int = Field(
         default=180, ge=0, description="Calls of one route that an address may make; like every rate, 0 is no limit."

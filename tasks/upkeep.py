@@ -3,6 +3,7 @@
 from app.domain.task_names import TaskName
 from app.services import refresh_queue as refreshing
 from app.services import sweep as sweeping
+from app.services.suspicions import suspect_speeds
 from tasks.celery_app import celery, runtime
 
 
@@ -32,5 +33,6 @@ def refresh_queue() -> None:
 
 @celery.task(name=TaskName.MEASURE_SPEEDS.value, max_retries=0)
 def measure_speeds() -> None:
-    """Measure how fast the online workers are, by model."""
+    """Measure how fast the online workers are, by model, and note whose speed nobody can believe."""
     refreshing.measure_speeds(runtime())
+    suspect_speeds(runtime())

@@ -8,7 +8,10 @@ from flask import current_app
 
 from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
+from app.services.countermeasures import Countermeasures, Timeouts
+from app.services.edit_user import EditUser
 from app.services.list_models import ListModels
+from app.services.modes import Modes
 from app.services.online import OnlineWorkers
 from app.services.pop import Pop
 from app.services.queue_info import QueueInfo
@@ -36,6 +39,8 @@ class NativeServices:
 
     passkeys: Passkeys
     rate_limits: RateLimits
+    countermeasures: Countermeasures
+    edit_user: EditUser
     submit_request: SubmitRequest
     submit_text: SubmitText
     read_status: ReadStatus
@@ -62,6 +67,8 @@ def build_services(runtime: Runtime) -> NativeServices:
     return NativeServices(
         passkeys=Passkeys(runtime.database),
         rate_limits=RateLimits(runtime.bus, runtime.settings),
+        countermeasures=Countermeasures(runtime, Modes(runtime), Timeouts(runtime)),
+        edit_user=EditUser(runtime),
         submit_request=SubmitRequest(runtime, online, classes, statuses),
         submit_text=SubmitText(runtime, online, classes),
         read_status=ReadStatus(runtime, statuses),

@@ -11,10 +11,16 @@ import structlog
 from sqlalchemy import text
 
 from app.adapters.database import Transaction
+from app.domain.modes import Mode
+from app.domain.suspicion import Suspected
 from app.services.runtime import Runtime
+from app.services.suspicions import suspect
 
 ABORTS_AN_HOUR = 20
 """A worker may fail this many jobs in an hour; with one more it is in maintenance."""
+
+ABORTS_IN_A_RAID = 10
+"""The same in raid mode, where one more is a suspicion and not yet maintenance (wire reference 4.12)."""
 
 OUTAGE_SECONDS = 30.0
 """A silence of the sweep that is longer than this, and than a few of its periods, is an outage."""
@@ -35,10 +41,18 @@ def count_abort(transaction: Transaction, worker_id: UUID, popped_at: datetime, 
     """Count a failed generation against its worker, unless the horde was away in its time."""
     if fault in NOT_THE_WORKERS:
         return
-    values = {"id": worker_id, "popped_at": popped_at, "most": ABORTS_AN_HOUR, "message": MAINTENANCE}
-    aborts = int(transaction.execute(_COUNT, values).scalar_one())
-    if aborts > ABORTS_AN_HOUR:
-        log.warning("worker.maintenance", worker_id=str(worker_id), aborts=aborts)
+    values = {
+        "id": worker_id,
+        "popped_at": popped_at,
+        "usual": ABORTS_AN_HOUR,
+        "raided": ABORTS_IN_A_RAID,
+        "raid": Mode.RAID.value,
+        "message": MAINTENANCE,
+    }
+    counted = transaction.execute(_COUNT, values).one()
+    if counted.crossed:
+        log.warning("worker.aborts", worker_id=str(worker_id), aborts=counted.aborts, maintenance=counted.maintenance)
+        suspect(transaction, counted.user_id, Suspected.TOO_MANY_ABORTS, worker_id)
 
 
 def note_heartbeat(runtime: Runtime) -> bool:
@@ -60,10 +74,14 @@ _COUNT = text(
         SELECT w.id, since.this_hour,
                CASE WHEN NOT blame.due THEN w.aborts WHEN since.this_hour THEN w.aborts + 1 ELSE 1 END AS aborts,
                CASE WHEN NOT blame.due OR since.this_hour THEN w.aborts_since ELSE now() END AS aborts_since,
-               blame.due AND NOT w.maintenance AND since.this_hour AND w.aborts >= :most AS too_many
+               blame.due AND since.this_hour AND w.aborts = most.aborts AS crossed,
+               blame.due AND NOT w.maintenance AND since.this_hour AND w.aborts >= most.aborts AND NOT most.raid
+                   AS too_many
         FROM workers w,
             LATERAL (SELECT COALESCE(w.aborts_since > now() - interval '1 hour', false) AS this_hour) since,
-            (SELECT NOT EXISTS (SELECT 1 FROM outages o WHERE o.ended_at > :popped_at) AS due) blame
+            (SELECT NOT EXISTS (SELECT 1 FROM outages o WHERE o.ended_at > :popped_at) AS due) blame,
+            (SELECT raid, CASE WHEN raid THEN CAST(:raided AS integer) ELSE :usual END AS aborts
+             FROM (SELECT EXISTS (SELECT 1 FROM modes WHERE name = :raid AND is_on) AS raid) mode) most
         WHERE w.id = :id
         FOR UPDATE OF w
     )
@@ -75,7 +93,7 @@ _COUNT = text(
         maintenance_message = CASE WHEN counted.too_many THEN :message ELSE w.maintenance_message END
     FROM counted
     WHERE w.id = counted.id
-    RETURNING w.aborts
+    RETURNING w.user_id, w.aborts, w.maintenance, counted.crossed
     """
 )
 

@@ -50,6 +50,7 @@ FAST = {
     "SCHEMA_LIMIT_SECONDS": "1",
     # Every flow comes from one address, and most with one key.
     "RATE_LIMITS": "false",
+    "WORKERS_UNTRUSTED": "100000",
 }
 
 

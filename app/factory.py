@@ -7,7 +7,21 @@ import structlog
 from flask import Flask, Response, g, request
 from prometheus_client import Histogram
 
-from app.api import chat, health, internal, kudos, register, text, users, worker
+from app.api import (
+    chat,
+    documentation,
+    filters,
+    health,
+    internal,
+    kudos,
+    register,
+    status,
+    text,
+    users,
+    worker,
+    workers,
+)
+from app.api.cross_origin import answer_preflight, open_to_all_origins
 from app.api.errors import register_errors
 from app.api.limits import limit_calls
 from app.api.services import EXTENSION, build_services
@@ -20,7 +34,7 @@ LATENCY = Histogram("horde_native_seconds", "Time to answer a call of the native
 
 def create_app(runtime: Runtime) -> Flask:
     """Build the Flask app over one runtime."""
-    app = Flask("horde")
+    app = Flask("horde", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = runtime.settings.body_limit_bytes
     app.extensions[EXTENSION] = build_services(runtime)
     for prefix in PREFIXES:
@@ -30,13 +44,19 @@ def create_app(runtime: Runtime) -> Flask:
         app.register_blueprint(worker.blueprint, url_prefix=prefix, name=f"worker_{name}")
         app.register_blueprint(kudos.blueprint, url_prefix=prefix, name=f"kudos_{name}")
         app.register_blueprint(users.blueprint, url_prefix=prefix, name=f"users_{name}")
+        app.register_blueprint(workers.blueprint, url_prefix=prefix, name=f"workers_{name}")
+        app.register_blueprint(status.blueprint, url_prefix=prefix, name=f"status_{name}")
+        app.register_blueprint(filters.blueprint, url_prefix=prefix, name=f"filters_{name}")
+    app.register_blueprint(documentation.blueprint)
     app.register_blueprint(register.blueprint)
     app.register_blueprint(internal.blueprint)
     app.register_blueprint(health.blueprint)
     register_errors(app)
     app.before_request(_begin)
+    app.before_request(answer_preflight)
     app.after_request(_end)
     limit_calls(app)
+    app.after_request(open_to_all_origins)
     return app
 
 

@@ -114,6 +114,7 @@ class FrontSettings(BaseSettings):
 
     sweep_seconds: float = Field(default=5.0, gt=0, description="Period of the rescue sweep.")
     queue_refresh_seconds: float = Field(default=2.0, gt=0, description="Period of the queue's figures.")
+    statistics_seconds: float = Field(default=5.0, gt=0, description="Period of counting what was delivered.")
     rescue_after_seconds: float = Field(default=5.0, gt=0, description="Age at which a waiting row is re-dispatched.")
     rescue_attempts: int = Field(default=10, ge=1, description="Attempts after which a stuck row becomes terminal.")
     schema_limit_seconds: int = Field(

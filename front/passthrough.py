@@ -24,6 +24,7 @@ PATHS = (
     "/api",
     "/api/",
     "/api/openapi.json",
+    "/api/ui/<path:rest>",
     "/register",
     "/status",
     "/.well-known/<path:rest>",

@@ -9,6 +9,7 @@ UPTIME_SECONDS = 30.0
 ERASE_SECONDS = 60.0
 VACUUM_SECONDS = 30.0
 SPEEDS_SECONDS = 15.0
+FORGET_SECONDS = 3600.0
 
 
 def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
@@ -23,6 +24,8 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
         TaskName.VACUUM_QUEUE: VACUUM_SECONDS,
         TaskName.REFRESH_QUEUE: settings.queue_refresh_seconds,
         TaskName.MEASURE_SPEEDS: SPEEDS_SECONDS,
+        TaskName.COUNT_GENERATIONS: settings.statistics_seconds,
+        TaskName.FORGET_MESSAGES: FORGET_SECONDS,
     }
     return {
         task.value: {

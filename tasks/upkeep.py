@@ -2,8 +2,10 @@
 
 from app.domain.task_names import TaskName
 from app.services import refresh_queue as refreshing
+from app.services import statistics
 from app.services import sweep as sweeping
 from app.services.suspicions import suspect_speeds
+from app.services.worker_messages import forget_expired
 from tasks.celery_app import celery, runtime
 
 
@@ -36,3 +38,15 @@ def measure_speeds() -> None:
     """Measure how fast the online workers are, by model, and note whose speed nobody can believe."""
     refreshing.measure_speeds(runtime())
     suspect_speeds(runtime())
+
+
+@celery.task(name=TaskName.COUNT_GENERATIONS.value, max_retries=0)
+def count_generations() -> None:
+    """Count what was delivered since the last time, by model, period and worker."""
+    statistics.count_generations(runtime())
+
+
+@celery.task(name=TaskName.FORGET_MESSAGES.value, max_retries=0)
+def forget_messages() -> None:
+    """Delete messages to workers that have expired."""
+    forget_expired(runtime())

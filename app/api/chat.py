@@ -2,17 +2,44 @@
 
 from flask import Blueprint, Response, request
 
+from app.api import contract_schemas, shapes
 from app.api.callers import deadline_seconds, proposed_id, read_caller, request_id_in
 from app.api.errors import json_response
+from app.api.operations import Key, Operation, documented
 from app.api.services import services
+from app.domain import errors
 from app.domain.contract import Face, parse_chat_request
 from app.domain.json_boundary import parse_object
 from app.services.submit_request import Submission
 
 blueprint = Blueprint("chat", __name__)
 
+_OF_ONE_REQUEST = Operation(
+    tag="chat", key=Key.OPTIONAL, answers={200: shapes.ChatStatus}, refuses=(errors.RequestNotFound,)
+)
+
 
 @blueprint.post("/generate/chat/async")
+@documented(
+    Operation(
+        tag="chat",
+        key=Key.REQUIRED,
+        body=contract_schemas.chat_body(),
+        answers={202: shapes.ChatAccepted, 200: shapes.ChatAccepted | shapes.Quote},
+        headers={"Operation-Key": "Makes the submit repeatable; wins over operation_key."},
+        refuses=(
+            errors.ContractRefusal,
+            errors.CorruptPrompt,
+            errors.KudosCapExceeded,
+            errors.KudosUpfront,
+            errors.SharedKeyEmpty,
+            errors.SharedKeyInsufficientKudos,
+            errors.OperationKeyMismatch,
+            errors.TooManyPrompts,
+            errors.NoEligibleWorker,
+        ),
+    )
+)
 def submit() -> Response:
     """Take a chat request; 202 with its id, its quote and its status, 200 for a replay or a dry run."""
     uses = services()
@@ -37,6 +64,7 @@ def submit() -> Response:
 
 
 @blueprint.get("/generate/chat/status/<request_id>")
+@documented(_OF_ONE_REQUEST)
 def status(request_id: str) -> Response:
     """Answer with a request's status."""
     uses = services()
@@ -46,6 +74,7 @@ def status(request_id: str) -> Response:
 
 
 @blueprint.delete("/generate/chat/status/<request_id>")
+@documented(_OF_ONE_REQUEST)
 def cancel(request_id: str) -> Response:
     """Cancel a request and answer with the status that it reached; a second cancel changes nothing."""
     uses = services()
@@ -55,6 +84,7 @@ def cancel(request_id: str) -> Response:
 
 
 @blueprint.get("/generate/chat/models")
+@documented(Operation(tag="chat", answers={200: list[shapes.ChatModel]}))
 def models() -> Response:
     """List the chat models that are online."""
     return json_response(services().list_models())

@@ -2,7 +2,9 @@
 
 from flask import Blueprint, Response
 
+from app.api import shapes
 from app.api.errors import json_response
+from app.api.operations import Operation, documented
 from app.api.services import services
 from config.metrics import exposition
 
@@ -10,12 +12,14 @@ blueprint = Blueprint("health", __name__)
 
 
 @blueprint.get("/healthz")
+@documented(Operation(tag="health", answers={200: shapes.Alive}))
 def alive() -> Response:
     """Say that the process lives."""
     return json_response({"status": "ok"})
 
 
 @blueprint.get("/readyz")
+@documented(Operation(tag="health", answers={200: shapes.Ready, 503: shapes.Ready}))
 def ready() -> Response:
     """Say whether every service that a request needs is reachable, and which is not."""
     checks = services().readiness()
@@ -26,6 +30,7 @@ def ready() -> Response:
 
 
 @blueprint.get("/metrics")
+@documented(Operation(tag="health", answers={200: "text/plain"}))
 def metrics() -> Response:
     """Answer with this port's figures, of all its processes."""
     figures, content_type = exposition()

@@ -2,6 +2,8 @@
 
 from flask import Blueprint, Response, make_response, render_template, request
 
+from app.api import contract_schemas
+from app.api.operations import Operation, documented
 from app.api.services import services
 from app.domain.errors import BadRequest, RegistrationClosed
 from app.services.registration import LONGEST_NAME, SHORTEST_NAME, Registered
@@ -20,12 +22,20 @@ HEADERS = {
 
 
 @blueprint.get("/register")
+@documented(Operation(tag="accounts", answers={200: "text/html"}))
 def show_form() -> Response:
     """Show the form."""
     return _page()
 
 
 @blueprint.post("/register")
+@documented(
+    Operation(
+        tag="accounts",
+        body=contract_schemas.REGISTER_FORM,
+        answers={200: "text/html", 400: "text/html"},
+    )
+)
 def register() -> Response:
     """Make an account and show its key; the form again, with the reason, for a name that cannot be used."""
     username = request.form.get("username", "")

@@ -10,9 +10,11 @@ from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
 from app.services.countermeasures import Countermeasures, Timeouts
 from app.services.edit_user import EditUser
+from app.services.filter_routes import FilterRoutes
 from app.services.list_models import ListModels
 from app.services.modes import Modes
 from app.services.online import OnlineWorkers
+from app.services.performance import Performance
 from app.services.pop import Pop
 from app.services.queue_info import QueueInfo
 from app.services.rate_limits import RateLimits
@@ -23,12 +25,15 @@ from app.services.request_status import ReadStatus, Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.shared_keys import SharedKeys
+from app.services.statistics import Statistics
 from app.services.submit_reply import SubmitReply
 from app.services.submit_request import SubmitRequest
 from app.services.submit_text import SubmitText
 from app.services.submit_text_reply import SubmitTextReply
 from app.services.transfers import TransferKudos
 from app.services.user_profile import ReadUser
+from app.services.worker_messages import WorkerMessages
+from app.services.workers import Workers
 
 EXTENSION = "horde"
 
@@ -54,6 +59,12 @@ class NativeServices:
     shared_keys: SharedKeys
     read_user: ReadUser
     register: Register
+    workers: Workers
+    worker_messages: WorkerMessages
+    modes: Modes
+    performance: Performance
+    statistics: Statistics
+    filters: FilterRoutes
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
 
@@ -64,10 +75,12 @@ def build_services(runtime: Runtime) -> NativeServices:
     classes = RequirementClasses()
     queue_info = QueueInfo(runtime, online, classes)
     statuses = Statuses(online, queue_info)
+    statistics = Statistics(runtime)
+    modes = Modes(runtime)
     return NativeServices(
         passkeys=Passkeys(runtime.database),
         rate_limits=RateLimits(runtime.bus, runtime.settings),
-        countermeasures=Countermeasures(runtime, Modes(runtime), Timeouts(runtime)),
+        countermeasures=Countermeasures(runtime, modes, Timeouts(runtime)),
         edit_user=EditUser(runtime),
         submit_request=SubmitRequest(runtime, online, classes, statuses),
         submit_text=SubmitText(runtime, online, classes),
@@ -82,6 +95,12 @@ def build_services(runtime: Runtime) -> NativeServices:
         shared_keys=SharedKeys(runtime),
         read_user=ReadUser(runtime),
         register=Register(runtime),
+        workers=Workers(runtime),
+        worker_messages=WorkerMessages(runtime),
+        modes=modes,
+        performance=Performance(runtime, online, queue_info, statistics),
+        statistics=statistics,
+        filters=FilterRoutes(runtime),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
     )

@@ -2,9 +2,12 @@
 
 from flask import Blueprint, Response, request
 
+from app.api import contract_schemas, shapes
 from app.api.callers import read_caller, request_id_in
 from app.api.errors import json_response
+from app.api.operations import Key, Operation, documented
 from app.api.services import services
+from app.domain import errors
 from app.domain.json_boundary import parse_worker_object
 from app.domain.text_request import parse_text_request
 
@@ -12,6 +15,28 @@ blueprint = Blueprint("text", __name__)
 
 
 @blueprint.post("/generate/text/async")
+@documented(
+    Operation(
+        tag="text",
+        key=Key.REQUIRED,
+        body=contract_schemas.text_body(),
+        answers={202: shapes.TextAccepted, 200: shapes.Quote},
+        refuses=(
+            errors.ValidationFailed,
+            errors.MissingPrompt,
+            errors.CorruptPrompt,
+            errors.TokenOverflow,
+            errors.TooManyStopSequences,
+            errors.ExcessiveStopSequence,
+            errors.MissingFullSamplerOrder,
+            errors.KudosUpfront,
+            errors.SharedKeyEmpty,
+            errors.SharedKeyInsufficientKudos,
+            errors.WorkerNotFound,
+            errors.TooManyPrompts,
+        ),
+    )
+)
 def submit() -> Response:
     """Take a text request; 202 with its id and its quote, 200 with the quote alone for a dry run.
 
@@ -32,12 +57,14 @@ def submit() -> Response:
 
 
 @blueprint.get("/generate/text/status/<request_id>")
+@documented(Operation(tag="text", answers={200: shapes.TextStatus}, refuses=(errors.RequestNotFound,)))
 def status(request_id: str) -> Response:
     """Answer with a text request's status; it takes no key."""
     return json_response(services().read_status.text(request_id_in(request_id)))
 
 
 @blueprint.delete("/generate/text/status/<request_id>")
+@documented(Operation(tag="text", answers={200: shapes.TextStatus}, refuses=(errors.RequestNotFound,)))
 def cancel(request_id: str) -> Response:
     """Cancel a text request and answer with the status that it reached; it takes no key."""
     return json_response(services().cancel_request.text(request_id_in(request_id)))

@@ -2,18 +2,22 @@
 
 from flask import Blueprint, Response, request
 
+from app.api import bodies, shapes
 from app.api.callers import read_caller
 from app.api.errors import json_response
+from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
 from app.domain.errors import InvalidApiKey, UserNotFound
 from app.domain.json_boundary import parse_worker_object
 
+TAG = "accounts"
 LONGEST_ID = 18
 
 blueprint = Blueprint("users", __name__)
 
 
 @blueprint.get("/find_user")
+@documented(Operation(tag=TAG, key=Key.REQUIRED, answers={200: shapes.User}, refuses=(UserNotFound,)))
 def find_user() -> Response:
     """Answer with the account behind the key; without one 401, as clients of this route expect."""
     uses = services()
@@ -23,7 +27,16 @@ def find_user() -> Response:
     return json_response(uses.read_user.by_key(api_key))
 
 
+@blueprint.get("/users")
+@documented(Operation(tag=TAG, query=bodies.UsersQuery, answers={200: list[shapes.User]}))
+def list_users() -> Response:
+    """List accounts as everybody sees them, 25 a page: the richest first, or the oldest."""
+    wanted = read_query(bodies.UsersQuery)
+    return json_response(services().read_user.page(wanted.page, wanted.sort))
+
+
 @blueprint.get("/users/<user_id>")
+@documented(Operation(tag=TAG, key=Key.OPTIONAL, answers={200: shapes.User}, refuses=(UserNotFound,)))
 def read_user(user_id: str) -> Response:
     """Answer with an account; a key is needed only for what is not for everybody."""
     uses = services()

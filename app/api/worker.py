@@ -5,9 +5,12 @@ from uuid import UUID
 
 from flask import Blueprint, Response, request
 
+from app.api import contract_schemas, shapes
 from app.api.callers import read_caller
 from app.api.errors import json_response
+from app.api.operations import Key, Operation, documented
 from app.api.services import services
+from app.domain import errors
 from app.domain.capabilities import parse_declaration
 from app.domain.errors import BadRequest, InvalidJobId
 from app.domain.json_boundary import parse_worker_object
@@ -23,6 +26,20 @@ blueprint = Blueprint("worker", __name__)
 
 
 @blueprint.post("/generate/text/pop")
+@documented(
+    Operation(
+        tag="bridges",
+        key=Key.REQUIRED,
+        body=contract_schemas.pop_body(),
+        answers={200: shapes.Popped},
+        refuses=(
+            errors.InvalidPriorityUsername,
+            errors.AnonForbiddenWorker,
+            errors.WrongCredentials,
+            errors.WorkerMaintenance,
+        ),
+    )
+)
 def pop() -> Response:
     """Give a worker its next job, or say that there is none. Never holds: the front does."""
     uses = services()
@@ -34,6 +51,15 @@ def pop() -> Response:
 
 
 @blueprint.post("/generate/text/submit")
+@documented(
+    Operation(
+        tag="bridges",
+        key=Key.REQUIRED,
+        body=contract_schemas.submit_body(),
+        answers={200: shapes.Rewarded, 202: shapes.Submitted},
+        refuses=(errors.ChatReplyRefused, errors.AbortedGen, errors.WrongCredentials, errors.InvalidJobId),
+    )
+)
 def submit() -> Response:
     """Take a worker's reply or its fault; 200 with the reward, 202 while the verdict is still to come."""
     uses = services()
@@ -70,7 +96,7 @@ def _pop_answer(job: Job, warnings: tuple[str, ...]) -> dict[str, object]:
         "skipped": dict(job.skipped),
         "worker_id": str(job.worker_id),
         "softprompt": None,
-        "messages": [],
+        "messages": list(job.messages),
         "extra_source_images": None,
         "declaration_warnings": list(warnings),
     }

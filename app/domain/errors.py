@@ -568,6 +568,13 @@ class ProfaneWorkerName(HordeError):
     rc = "ProfaneWorkerName"
 
 
+class ProfaneWorkerInfo(HordeError):
+    """The worker's info holds a word that the operator refuses."""
+
+    status = 400
+    rc = "ProfaneWorkerInfo"
+
+
 class ProfaneBridgeAgent(HordeError):
     """The bridge agent holds a word that the operator refuses."""
 

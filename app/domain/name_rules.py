@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.domain.errors import BadRequest, ProfaneBridgeAgent, ProfaneWorkerName
+from app.domain.errors import BadRequest, ProfaneBridgeAgent, ProfaneWorkerInfo, ProfaneWorkerName
 from app.domain.refused_words import found_words, normal
 
 SHARED_MACHINES = ("colab", "tpu", "google")
@@ -24,11 +24,22 @@ def check_worker_names(name: str, bridge_agent: str, words: Iterable[str]) -> No
 
     Raises BadRequest, ProfaneWorkerName or ProfaneBridgeAgent.
     """
-    shared = next((word for word in SHARED_MACHINES if word in name.casefold()), None)
-    if shared is not None:
-        raise BadRequest(f"'name' must not hold '{shared}'. Choose another name.", param="name")
     refused = tuple(words)
-    if is_profane(name, refused):
-        raise ProfaneWorkerName("'name' holds a word that this horde does not show. Choose another.", param="name")
+    check_worker_texts(name, None, refused)
     if is_profane(bridge_agent, refused):
         raise ProfaneBridgeAgent("'bridge_agent' holds a word that this horde does not show.", param="bridge_agent")
+
+
+def check_worker_texts(name: str | None, info: str | None, words: Iterable[str]) -> None:
+    """Check a worker's new name or info.
+
+    Raises BadRequest, ProfaneWorkerName or ProfaneWorkerInfo.
+    """
+    refused = tuple(words)
+    shared = next((word for word in SHARED_MACHINES if word in (name or "").casefold()), None)
+    if shared is not None:
+        raise BadRequest(f"'name' must not hold '{shared}'. Choose another name.", param="name")
+    if is_profane(name or "", refused):
+        raise ProfaneWorkerName("'name' holds a word that this horde does not show. Choose another.", param="name")
+    if is_profane(info or "", refused):
+        raise ProfaneWorkerInfo("'info' holds a word that this horde does not show.", param="info")

@@ -27,6 +27,8 @@ class TaskName(StrEnum):
     ERASE_BODIES = "upkeep.erase_bodies"
     REFRESH_QUEUE = "upkeep.refresh_queue"
     MEASURE_SPEEDS = "upkeep.measure_speeds"
+    COUNT_GENERATIONS = "upkeep.count_generations"
+    FORGET_MESSAGES = "upkeep.forget_messages"
     VACUUM_QUEUE = "upkeep.vacuum_queue"
 
     @property

@@ -23,7 +23,17 @@ MAX_STOP_SEQUENCES = 128
 MAX_STOP_CHARACTERS = 2000
 FULL_SAMPLER_ORDER = 7
 
-Check = Callable[[object], str | None]
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a key takes: `problem` says what is wrong with a value, `schema` says the same to machines."""
+
+    problem: Callable[[object], str | None]
+    schema: Mapping[str, Any]
+
+    def __call__(self, value: object) -> str | None:
+        """What is wrong with a value; None when it can be used."""
+        return self.problem(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,48 +78,54 @@ class TextRequest:
 
 
 def _number(low: float, high: float) -> Check:
-    def check(value: object) -> str | None:
+    def problem(value: object) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return f"{value!r:.40} is not of type 'number'"
         return None if low <= value <= high else f"{value} is not between {low} and {high}"
 
-    return check
+    return Check(problem, {"type": "number", "minimum": low, "maximum": high})
 
 
 def _whole(low: int, high: int) -> Check:
     within = _number(low, high)
 
-    def check(value: object) -> str | None:
+    def problem(value: object) -> str | None:
         if isinstance(value, float) and not value.is_integer():
             return f"{value} is not of type 'integer'"
         return within(value)
 
-    return check
+    return Check(problem, {"type": "integer", "minimum": low, "maximum": high})
 
 
-def _flag(value: object) -> str | None:
+def _is_flag(value: object) -> str | None:
     return None if isinstance(value, bool) else f"{value!r:.40} is not of type 'boolean'"
 
 
-def _strings(value: object) -> str | None:
+def _are_strings(value: object) -> str | None:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return None
     return f"{value!r:.40} is not a list of strings"
 
 
-def _integers(value: object) -> str | None:
+def _are_integers(value: object) -> str | None:
     if isinstance(value, list) and all(isinstance(item, int) and not isinstance(item, bool) for item in value):
         return None
     return f"{value!r:.40} is not a list of integers"
 
 
-def _string(value: object) -> str | None:
+def _is_string(value: object) -> str | None:
     return None if isinstance(value, str) else f"{value!r:.40} is not of type 'string'"
 
 
-def _filled(value: object) -> str | None:
-    return _string(value) or (None if value else "'' is too short")
+def _is_filled(value: object) -> str | None:
+    return _is_string(value) or (None if value else "'' is too short")
 
+
+_FLAG = Check(_is_flag, {"type": "boolean"})
+_STRING = Check(_is_string, {"type": "string"})
+_FILLED = Check(_is_filled, {"type": "string", "minLength": 1})
+_STRINGS = Check(_are_strings, {"type": "array", "items": {"type": "string"}})
+_INTEGERS = Check(_are_integers, {"type": "array", "items": {"type": "integer"}})
 
 SAMPLERS: Mapping[str, Check] = {
     "temperature": _number(0, 5),
@@ -125,14 +141,14 @@ SAMPLERS: Mapping[str, Check] = {
     "smoothing_factor": _number(0, 10),
     "dynatemp_range": _number(0, 5),
     "dynatemp_exponent": _number(0, 5),
-    "sampler_order": _integers,
-    "stop_sequence": _strings,
-    "frmtadsnsp": _flag,
-    "frmtrmblln": _flag,
-    "frmtrmspch": _flag,
-    "frmttriminc": _flag,
-    "singleline": _flag,
-    "use_default_badwordsids": _flag,
+    "sampler_order": _INTEGERS,
+    "stop_sequence": _STRINGS,
+    "frmtadsnsp": _FLAG,
+    "frmtrmblln": _FLAG,
+    "frmtrmspch": _FLAG,
+    "frmttriminc": _FLAG,
+    "singleline": _FLAG,
+    "use_default_badwordsids": _FLAG,
 }
 """What of `params` reaches the worker; the rest is accepted and goes no further."""
 
@@ -147,25 +163,27 @@ SAMPLER_DEFAULTS: Mapping[str, float] = {
 EMPTY_PAYLOAD: Mapping[str, Any] = {"max_context_length": 2048, "max_length": 80, **SAMPLER_DEFAULTS}
 """The payload of a pop without a job, which existing bridges index unguarded."""
 
-_SIZES: Mapping[str, Check] = {
+SIZES: Mapping[str, Check] = {
     "n": _whole(1, 20),
     "max_length": _whole(16, 4096),
     "max_context_length": _whole(80, 1_048_576),
 }
+"""Members of `params` that say how much is asked for."""
 
-_TOP_LEVEL: Mapping[str, Check] = {
-    "prompt": _string,
-    "models": _strings,
-    "workers": _strings,
-    "softprompt": _filled,
-    "worker_blacklist": _flag,
-    "trusted_workers": _flag,
-    "validated_backends": _flag,
-    "slow_workers": _flag,
-    "dry_run": _flag,
-    "disable_batching": _flag,
-    "allow_downgrade": _flag,
+TOP_LEVEL: Mapping[str, Check] = {
+    "prompt": _STRING,
+    "models": _STRINGS,
+    "workers": _STRINGS,
+    "softprompt": _FILLED,
+    "worker_blacklist": _FLAG,
+    "trusted_workers": _FLAG,
+    "validated_backends": _FLAG,
+    "slow_workers": _FLAG,
+    "dry_run": _FLAG,
+    "disable_batching": _FLAG,
+    "allow_downgrade": _FLAG,
 }
+"""Members of the body beside `params`."""
 
 
 def parse_text_request(body: Mapping[str, object]) -> TextRequest:
@@ -175,11 +193,11 @@ def parse_text_request(body: Mapping[str, object]) -> TextRequest:
     TooManyStopSequences, ExcessiveStopSequence or MissingFullSamplerOrder.
     """
     params = body.get("params", {})
-    problems = _problems(body, _TOP_LEVEL, "")
+    problems = _problems(body, TOP_LEVEL, "")
     if "prompt" not in body:
         problems["prompt"] = "Missing required parameter in the JSON body"
     if isinstance(params, Mapping):
-        problems |= _problems(params, {**_SIZES, **SAMPLERS}, "params.")
+        problems |= _problems(params, {**SIZES, **SAMPLERS}, "params.")
     else:
         problems["params"] = f"{params!r:.40} is not of type 'object'"
     if problems or not isinstance(params, Mapping):
@@ -195,8 +213,8 @@ def _problems(given: Mapping[str, object], checks: Mapping[str, Check], prefix: 
 
 
 def _made(body: Mapping[str, Any], params: Mapping[str, Any]) -> TextRequest:
-    names = {known.name for known in fields(TextRequest)} & _TOP_LEVEL.keys() & body.keys()
-    sizes: dict[str, Any] = {name: int(params[name]) for name in _SIZES if name in params}
+    names = {known.name for known in fields(TextRequest)} & TOP_LEVEL.keys() & body.keys()
+    sizes: dict[str, Any] = {name: int(params[name]) for name in SIZES if name in params}
     return TextRequest(
         prompt=clean_text(body["prompt"]),
         params={name: params[name] for name in SAMPLERS if name in params},

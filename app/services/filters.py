@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 from sqlalchemy import delete, insert, select
 
@@ -54,7 +55,7 @@ def load_filters(transaction: Transaction) -> list[Filter]:
     return [Filter(row.id, FilterKind(row.kind), row.pattern, row.replacement or "") for row in rows]
 
 
-def list_filters(transaction: Transaction) -> list[dict[str, object]]:
+def list_filters(transaction: Transaction) -> list[dict[str, Any]]:
     """Return every filter with all that is known of it, oldest first."""
     rows = transaction.execute(
         select(
@@ -70,22 +71,27 @@ def list_filters(transaction: Transaction) -> list[dict[str, object]]:
 
 
 def add_filter(transaction: Transaction, new: NewFilter) -> int:
-    """Store a filter and return its id.
-
-    Raises BadRequest for a pattern that cannot be run or would match every text, and for a
-    replacement that does not belong to its kind.
-    """
-    _check_pattern(new.pattern)
-    if (new.kind is FilterKind.REPLACE) != (new.replacement is not None):
-        raise BadRequest("replacement: belongs to a filter of kind replace, and is needed there.", param="replacement")
-    if len(new.description or "") > LONGEST_DESCRIPTION:
-        raise BadRequest(f"description: may have {LONGEST_DESCRIPTION} characters.", param="description")
+    """Store a filter and return its id. Raises BadRequest as `check_filter` does."""
+    check_filter(new)
     row = transaction.execute(
         insert(FilterRow)
         .values(kind=new.kind.value, pattern=new.pattern, replacement=new.replacement, description=new.description)
         .returning(FilterRow.id)
     )
     return int(row.scalar_one())
+
+
+def check_filter(new: NewFilter) -> None:
+    """Raise BadRequest for a filter that cannot be.
+
+    That is a pattern that cannot be run or would match every text, and a replacement that does
+    not belong to its kind.
+    """
+    _check_pattern(new.pattern)
+    if (new.kind is FilterKind.REPLACE) != (new.replacement is not None):
+        raise BadRequest("replacement: belongs to a filter of kind replace, and is needed there.", param="replacement")
+    if len(new.description or "") > LONGEST_DESCRIPTION:
+        raise BadRequest(f"description: may have {LONGEST_DESCRIPTION} characters.", param="description")
 
 
 def remove_filter(transaction: Transaction, filter_id: int) -> None:

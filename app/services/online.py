@@ -29,6 +29,7 @@ _ONLINE = text(
     FROM workers w
     JOIN users u ON u.id = w.user_id
     WHERE w.last_seen_at > now() - make_interval(secs => :online) AND NOT w.maintenance
+      AND NOT w.paused AND w.deleted_at IS NULL
     ORDER BY w.name
     """
 )

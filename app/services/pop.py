@@ -1,7 +1,7 @@
 """Hands jobs to a worker: check-in, then one claim over the classes that it may serve (A5, D11)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -23,6 +23,7 @@ from app.domain.refused_words import found_words
 from app.domain.selection import Candidate
 from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.text_request import text_payload
+from app.domain.worker_profile import message_object
 from app.services.accounts import digest, refused_key
 from app.services.claim import Asking, Wish, claim
 from app.services.online import OnlineWorkers
@@ -56,6 +57,7 @@ class Job:
     ttl_seconds: int | None = None
     model: str | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    messages: Sequence[Mapping[str, Any]] = ()
 
     @property
     def id(self) -> UUID | None:
@@ -123,8 +125,15 @@ class Pop:
             id=str(worker_id), declaration=declaration, trusted=seen.trusted, speeds=seen.speeds or {}
         )
         popping = _Popping(seen=seen, candidate=candidate, worker_id=worker_id, pop_key=pop_key)
+        return replace(self._job(transaction, popping), messages=[message_object(each) for each in seen.messages or ()])
+
+    def _job(self, transaction: Transaction, popping: _Popping) -> Job:
+        """Find the worker's job. Raises WorkerMaintenance when there is none and it is in maintenance."""
+        seen = popping.seen
         if seen.popped_before is not None:
             return self._same_job(transaction, popping)
+        if seen.paused:
+            return Job(popping.worker_id)
         rows = self._claim(transaction, popping)
         if rows:
             return self._leased(transaction, popping, rows)
@@ -132,7 +141,7 @@ class Pop:
             raise WorkerMaintenance(
                 seen.maintenance_message or "This worker is in maintenance. End it to get jobs again."
             )
-        return Job(worker_id, skipped=self._queue_info.skipped(transaction, candidate))
+        return Job(popping.worker_id, skipped=self._queue_info.skipped(transaction, popping.candidate))
 
     def _check_in(self, transaction: Transaction, seen: Row[Any], declaration: Declaration, address: str) -> UUID:
         """Note that the worker is here, from where, and what it declares, when that is news."""
@@ -151,6 +160,7 @@ class Pop:
                 "address": source,
                 "declaration": Jsonb(stored),
                 "model_id": declaration.model_id if declaration.chat_jobs else None,
+                "online": self._runtime.settings.worker_online_seconds,
             },
         )
         return UUID(str(worker_id))
@@ -248,12 +258,17 @@ _IDENTIFY = text(
     """
     SELECT u.id AS user_id, u.trusted, u.flagged, u.vpn, u.worker_invited, w.address,
            w.id AS worker_id, w.user_id AS owner_id, w.maintenance,
-           w.maintenance_message, w.last_seen_at, w.declaration,
+           w.maintenance_message, w.last_seen_at, w.declaration, w.paused,
            COALESCE(w.failed_at > now() - interval '1 day', false) AS failed_lately,
            (SELECT jsonb_object_agg(s.model, s.tokens_per_second) FROM worker_speeds s WHERE s.worker_id = w.id)
                AS speeds,
            (SELECT g.id FROM generations g WHERE g.worker_id = w.id AND g.pop_key = CAST(:pop_key AS text))
                AS popped_before,
+           (SELECT jsonb_agg(jsonb_build_object(
+                       'id', m.id, 'message', m.message, 'origin', m.origin, 'expires_at', m.expires_at)
+                    ORDER BY m.created_at)
+            FROM worker_messages m
+            WHERE (m.worker_id = w.id OR m.worker_id IS NULL) AND m.expires_at > now()) AS messages,
            ARRAY(
                WITH RECURSIVE waiting AS (
                    (SELECT class_id FROM queue_entries ORDER BY class_id LIMIT 1)
@@ -266,7 +281,7 @@ _IDENTIFY = text(
            ) AS waiting_classes
     FROM api_keys k
     JOIN users u ON u.id = k.user_id
-    LEFT JOIN workers w ON w.name = :name
+    LEFT JOIN workers w ON w.name = :name AND w.deleted_at IS NULL
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
       AND k.shared_id IS NULL AND NOT u.deleted
     """
@@ -282,7 +297,10 @@ _CHECK_IN = text(
     INSERT INTO workers (id, user_id, name, address, declaration, last_seen_at)
     VALUES (:id, :user_id, :name, :address, :declaration, now())
     ON CONFLICT (id) DO UPDATE SET
-        declaration = excluded.declaration, address = excluded.address, last_seen_at = now()
+        declaration = excluded.declaration, address = excluded.address, last_seen_at = now(),
+        uptime_seconds = workers.uptime_seconds + CASE
+            WHEN workers.last_seen_at > now() - make_interval(secs => :online)
+            THEN extract(epoch FROM now() - workers.last_seen_at) ELSE 0 END
     """
 )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from sqlalchemy import text
+
 from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
 from app.domain.queue_figures import Place, QueueFigures, Work, place
@@ -69,6 +71,21 @@ class QueueInfo:
             known = self._skipped[candidate.id] = (candidate, dict(counts))
         return known[1]
 
+    def waiting(self, transaction: Transaction) -> list[tuple[Requirements, Work]]:
+        """Return what waits, by class; while nobody counts the queue, as much of it as a short look shows."""
+        figures = self._current()
+        if figures is None:
+            work = {row.class_id: Work(int(row.entries), int(row.tokens)) for row in transaction.execute(_SHORT_LOOK)}
+        else:
+            work = {class_id: counted.whole for class_id, counted in figures.classes.items()}
+        classes = self._classes.of(transaction, work)
+        return [(classes[class_id], each) for class_id, each in work.items()]
+
+    def known_entries(self) -> int:
+        """Return how many jobs waited at the last count; 0 while nobody counts, without a look at the queue."""
+        figures = self._current()
+        return 0 if figures is None else int(sum(counted.whole.entries for counted in figures.classes.values()))
+
     def _current(self) -> QueueFigures | None:
         if time.monotonic() - self._looked_at < FRESH_SECONDS:
             return self._figures
@@ -99,6 +116,15 @@ class QueueInfo:
             ]
             known = self._shared[requirements] = (classes, throughput(able, requirements))
         return known
+
+
+_SHORT_LOOK = text(
+    """
+    SELECT class_id, count(*) AS entries, sum(max_length)::bigint AS tokens
+    FROM (SELECT class_id, max_length FROM queue_entries LIMIT 10000) look
+    GROUP BY class_id
+    """
+)
 
 
 def _decoded(payload: bytes | None) -> QueueFigures | None:

@@ -1,7 +1,6 @@
 """Shared keys: keys with limits that an owner gives to others to ask with (wire reference 2.7)."""
 
 from datetime import UTC, datetime
-from email.utils import format_datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,6 +17,7 @@ from app.domain.errors import (
 )
 from app.domain.pricing import KUDOS, kudos
 from app.domain.shared_key_terms import DEFAULT_KUDOS, UNLIMITED, SharedKeyTerms, keys_allowed
+from app.domain.wire_dates import rfc822
 from app.models import ApiKey
 from app.services.accounts import SPENT_WITH, Caller, alias_of, authenticate, digest
 from app.services.kudos import lock_account
@@ -139,7 +139,7 @@ def _shown(row: Row[Any]) -> dict[str, Any]:
         "max_text_tokens": UNLIMITED if row.max_text_tokens is None else row.max_text_tokens,
     }
     if row.expires_at is not None:
-        shown["expiry"] = format_datetime(row.expires_at.astimezone(UTC), usegmt=True)
+        shown["expiry"] = rfc822(row.expires_at)
     return shown
 
 

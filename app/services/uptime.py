@@ -44,14 +44,15 @@ def _booking(row: Row[Any]) -> dict[str, Any]:
 _AWAY = text(
     """
     UPDATE workers SET uptime_from = NULL
-    WHERE uptime_from IS NOT NULL AND (maintenance OR last_seen_at < now() - make_interval(secs => :online))
+    WHERE uptime_from IS NOT NULL AND (maintenance OR paused OR last_seen_at < now() - make_interval(secs => :online))
     """
 )
 
 _BEGIN = text(
     """
     UPDATE workers SET uptime_from = now()
-    WHERE uptime_from IS NULL AND NOT maintenance AND last_seen_at >= now() - make_interval(secs => :online)
+    WHERE uptime_from IS NULL AND NOT maintenance AND NOT paused AND deleted_at IS NULL
+      AND last_seen_at >= now() - make_interval(secs => :online)
     """
 )
 
@@ -76,7 +77,8 @@ _FULL = text(
 _BOOK = text(
     """
     WITH moved AS (
-        UPDATE workers SET uptime_from = now() WHERE id = :worker_id AND uptime_from = :begun RETURNING id
+        UPDATE workers SET uptime_from = now(), uptime_rewards = uptime_rewards + :amount
+        WHERE id = :worker_id AND uptime_from = :begun RETURNING id
     ), booked AS (
         INSERT INTO ledger_entries (business_key, kind, user_id, pocket, amount)
         SELECT CAST(:key AS text), 'uptime', CAST(:owner AS bigint), CAST(:pocket AS text), CAST(:amount AS bigint)

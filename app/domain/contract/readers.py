@@ -1,7 +1,7 @@
 """The readers of the top-level members, in OpenAI's order of checks (reference: OpenAI contract 3.1)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -74,23 +74,35 @@ class Member:
     accepts: str
     default: str = "none"
     use: Use = Use.JOB
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    """The same as JSON Schema, as far as it can say it."""
 
 
 def _count(path: str) -> Member:
-    return Member(lambda value, _read: as_integer(value, path, 1, INT32_MAX), f"integer, 1 to {INT32_MAX}")
+    return Member(
+        lambda value, _read: as_integer(value, path, 1, INT32_MAX),
+        f"integer, 1 to {INT32_MAX}",
+        schema={"type": "integer", "minimum": 1, "maximum": INT32_MAX},
+    )
 
 
 def _number(path: str, low: int, high: int, default: int) -> Member:
-    return Member(lambda value, _read: as_number(value, path, low, high), f"number, {low} to {high}", str(default))
+    return Member(
+        lambda value, _read: as_number(value, path, low, high),
+        f"number, {low} to {high}",
+        str(default),
+        schema={"type": "number", "minimum": low, "maximum": high},
+    )
 
 
 def _label(path: str, most: int | None = None) -> Member:
     accepts = "string" if most is None else f"string of at most {most} characters"
-    return Member(lambda value, _read: as_string(value, path, most=most), accepts, use=Use.LABEL)
+    schema = {"type": "string"} if most is None else {"type": "string", "maxLength": most}
+    return Member(lambda value, _read: as_string(value, path, most=most), accepts, use=Use.LABEL, schema=schema)
 
 
 def _flag(path: str, use: Use) -> Member:
-    return Member(lambda value, _read: as_boolean(value, path), "true or false", "false", use)
+    return Member(lambda value, _read: as_boolean(value, path), "true or false", "false", use, {"type": "boolean"})
 
 
 def _read_max_tokens(value: object, read: Mapping[str, Any]) -> int:
@@ -133,17 +145,24 @@ READERS: dict[str, Member] = {
         lambda value, _read: parse_messages(value),
         f"1 to {MAX_MESSAGES} messages: system, developer (becomes system), user, assistant, tool",
         "required",
+        schema={"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MAX_MESSAGES},
     ),
-    "tools": Member(lambda value, _read: parse_tools(value), f"up to {MAX_TOOLS} function tools; [] is none"),
+    "tools": Member(
+        lambda value, _read: parse_tools(value),
+        f"up to {MAX_TOOLS} function tools; [] is none",
+        schema={"type": "array", "items": {"type": "object"}, "maxItems": MAX_TOOLS},
+    ),
     "tool_choice": Member(
         lambda value, read: parse_tool_choice(value, read.get("tools")),
         f"{', '.join(TOOL_CHOICES)}, or an object that names a function; only with tools",
         "auto with tools",
+        schema={"anyOf": [{"enum": [*TOOL_CHOICES]}, {"type": "object"}]},
     ),
     "parallel_tool_calls": Member(
         lambda value, read: parse_parallel_tool_calls(value, read.get("tools")),
         "true or false; only with tools",
         "true with tools",
+        schema={"type": "boolean"},
     ),
     "max_completion_tokens": _count("max_completion_tokens"),
     "temperature": _number("temperature", 0, 2, 1),
@@ -151,34 +170,60 @@ READERS: dict[str, Member] = {
     "presence_penalty": _number("presence_penalty", -2, 2, 0),
     "frequency_penalty": _number("frequency_penalty", -2, 2, 0),
     "user": _label("user"),
-    "seed": Member(lambda value, _read: as_integer(value, "seed", -(2**63), 2**63 - 1), "integer of 64 bits"),
+    "seed": Member(
+        lambda value, _read: as_integer(value, "seed", -(2**63), 2**63 - 1),
+        "integer of 64 bits",
+        schema={"type": "integer", "format": "int64"},
+    ),
     "safety_identifier": _label("safety_identifier", MAX_SAFETY_IDENTIFIER),
     "prompt_cache_key": _label("prompt_cache_key"),
-    "response_format": Member(lambda value, _read: parse_response_format(value), ", ".join(FORMATS), "text"),
+    "response_format": Member(
+        lambda value, _read: parse_response_format(value), ", ".join(FORMATS), "text", schema={"type": "object"}
+    ),
     "max_tokens": Member(
         _read_max_tokens,
         f"integer, 1 to {INT32_MAX}; beside max_completion_tokens only the same number",
         "a setting, DEFAULT_MAX_TOKENS",
+        schema={"type": "integer", "minimum": 1, "maximum": INT32_MAX},
     ),
-    "reasoning_effort": Member(_read_reasoning_effort, ", ".join(REASONING_EFFORTS), DEFAULT_REASONING_EFFORT),
-    "stop": Member(_read_stop, f"string, or up to {MAX_STOPS} strings; empty ones are left out"),
+    "reasoning_effort": Member(
+        _read_reasoning_effort,
+        ", ".join(REASONING_EFFORTS),
+        DEFAULT_REASONING_EFFORT,
+        schema={"enum": [*REASONING_EFFORTS]},
+    ),
+    "stop": Member(
+        _read_stop,
+        f"string, or up to {MAX_STOPS} strings; empty ones are left out",
+        schema={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "maxItems": MAX_STOPS}]},
+    ),
     "stream": _flag("stream", Use.ANSWER),
     "stream_options": Member(
-        _read_stream_options, "object with include_usage; only with stream", "include_usage: false", Use.ANSWER
+        _read_stream_options,
+        "object with include_usage; only with stream",
+        "include_usage: false",
+        Use.ANSWER,
+        {"type": "object", "properties": {"include_usage": {"type": "boolean"}}, "additionalProperties": False},
     ),
     "metadata": Member(
         lambda value, _read: parse_metadata(value),
         f"up to {MAX_METADATA_PAIRS} pairs; keys of {MAX_METADATA_KEY} and strings of {MAX_METADATA_VALUE} characters",
         use=Use.LABEL,
+        schema={"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": MAX_METADATA_PAIRS},
     ),
     "horde": Member(lambda value, _read: parse_horde_options(value), "the horde object, below", use=Use.HORDE),
     "operation_key": Member(
         lambda value, _read: parse_operation_key(value),
         f"string of 1 to {MAX_OPERATION_KEY} characters; native API only",
         use=Use.HORDE,
+        schema={"type": "string", "minLength": 1, "maxLength": MAX_OPERATION_KEY},
     ),
     "dry_run": Member(
-        lambda value, _read: as_boolean(value, "dry_run"), "true or false; native API only", "false", Use.HORDE
+        lambda value, _read: as_boolean(value, "dry_run"),
+        "true or false; native API only",
+        "false",
+        Use.HORDE,
+        {"type": "boolean"},
     ),
 }
 """Every member but the model, in the order in which they are checked."""

@@ -1,0 +1,121 @@
+"""What the routes of workers, modes, filters and messages take; keys that they do not know are ignored."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.domain.json_boundary import clean_text
+from app.domain.worker_profile import LONGEST_INFO, LONGEST_MAINTENANCE_MESSAGE
+from app.services.filter_routes import KINDS
+from app.services.user_profile import LAST_PAGE, UserSort
+from app.services.worker_messages import DEFAULT_HOURS, LONGEST_MESSAGE, LONGEST_ORIGIN, MOST_HOURS
+
+Text = Annotated[str, AfterValidator(clean_text)]
+"""A string that can be stored: NUL characters and half surrogates become U+FFFD."""
+
+LARGEST_COUNT = 2**31 - 1
+Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+
+
+def _is_filter_type(value: int) -> int:
+    if value not in KINDS:
+        raise ValueError(f"must be one of {', '.join(map(str, sorted(KINDS)))}: 10 blocks, 11 replaces")
+    return value
+
+
+FilterType = Annotated[int, AfterValidator(_is_filter_type), Field(description="10 blocks, 11 replaces.")]
+
+
+class Body(BaseModel):
+    """A JSON body: types are not bent."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class WorkerChanges(Body):
+    """What to change about a worker."""
+
+    maintenance: bool | None = Field(None, description="In maintenance it serves its owner alone.")
+    maintenance_msg: Text | None = Field(
+        None, max_length=LONGEST_MAINTENANCE_MESSAGE, description="What its pops are told while it is in maintenance."
+    )
+    paused: bool | None = Field(None, description="Moderators only: it gets no jobs, and is not told.")
+    info: Text | None = Field(None, max_length=LONGEST_INFO, description="Shown to everybody; empty removes it.")
+    name: Text | None = Field(None, description="5 to 100 printable characters.", examples=["Box One"])
+
+
+class MessageBody(Body):
+    """A message to one worker, or from a moderator to all."""
+
+    worker_id: Annotated[UUID, Field(strict=False)] | None = Field(None, description="Left out: all workers.")
+    message: Text = Field(min_length=1, max_length=LONGEST_MESSAGE)
+    origin: Text | None = Field(None, min_length=1, max_length=LONGEST_ORIGIN, description="Who it is from.")
+    expiry: int = Field(DEFAULT_HOURS, ge=1, le=MOST_HOURS, description="Hours for which pops carry it.")
+
+
+class ModeChanges(Body):
+    """Modes to set."""
+
+    maintenance: bool | None = None
+    invite_only: bool | None = None
+    raid: bool | None = None
+
+
+class FilterBody(Body):
+    """A filter."""
+
+    regex: Text = Field(min_length=1, description="RE2 syntax; case is ignored.", examples=["forbidden words?"])
+    filter_type: FilterType = 10
+    replacement: Text | None = Field(None, description="What a filter of type 11 puts in place of what it matches.")
+    description: Text | None = Field(None, max_length=255)
+
+
+class FilterChanges(Body):
+    """What to change about a filter."""
+
+    regex: Text | None = Field(None, min_length=1)
+    filter_type: FilterType | None = None
+    replacement: Text | None = None
+    description: Text | None = Field(None, max_length=255)
+
+
+class PromptBody(Body):
+    """A text to hold against the filters."""
+
+    prompt: Text
+
+
+class FilterQuery(BaseModel):
+    """Which filters."""
+
+    filter_type: FilterType | None = None
+
+
+class WorkersQuery(BaseModel):
+    """Which workers."""
+
+    type: Literal["text", "image", "interrogation"] | None = Field(None, description="Only text workers exist.")
+    name: Text | None = Field(None, description="Exactly this name, in any case.")
+
+
+class MessagesQuery(BaseModel):
+    """Which messages."""
+
+    worker_id: UUID | None = None
+
+
+class UsersQuery(BaseModel):
+    """Which page, in which order."""
+
+    page: int = Field(1, ge=1, le=LAST_PAGE)
+    sort: UserSort = UserSort.KUDOS
+
+
+class ModelsQuery(BaseModel):
+    """Which models."""
+
+    type: Literal["text", "image"] = Field("image", description="Of image models there are none.")
+    min_count: Count | None = Field(None, description="At least so many threads.")
+    max_count: Count | None = Field(None, description="At most so many threads.")
+    model_state: Literal["known", "custom", "all"] = Field("all", description="known: in the table of sizes.")

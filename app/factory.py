@@ -37,6 +37,20 @@ def create_app(runtime: Runtime) -> Flask:
     app = Flask("horde", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = runtime.settings.body_limit_bytes
     app.extensions[EXTENSION] = build_services(runtime)
+    register_routes(app)
+    register_errors(app)
+    app.before_request(_begin)
+    app.before_request(answer_preflight)
+    app.after_request(_end)
+    limit_calls(app)
+    app.after_request(open_to_all_origins)
+    return app
+
+
+def register_routes(app: Flask) -> None:
+    """Give the app its routes; the OpenAPI document can be made of them without a running horde."""
+    # A redirect would turn a POST into an empty GET.
+    app.url_map.merge_slashes = False
     for prefix in PREFIXES:
         name = prefix.strip("/").replace("/", "_")
         app.register_blueprint(chat.blueprint, url_prefix=prefix, name=f"chat_{name}")
@@ -51,13 +65,6 @@ def create_app(runtime: Runtime) -> Flask:
     app.register_blueprint(register.blueprint)
     app.register_blueprint(internal.blueprint)
     app.register_blueprint(health.blueprint)
-    register_errors(app)
-    app.before_request(_begin)
-    app.before_request(answer_preflight)
-    app.after_request(_end)
-    limit_calls(app)
-    app.after_request(open_to_all_origins)
-    return app
 
 
 def _begin() -> None:

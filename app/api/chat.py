@@ -25,7 +25,7 @@ _OF_ONE_REQUEST = Operation(
         tag="chat",
         key=Key.REQUIRED,
         body=contract_schemas.chat_body(),
-        answers={202: shapes.ChatAccepted, 200: shapes.ChatAccepted | shapes.Quote},
+        answers={202: shapes.ChatAccepted, 200: shapes.ChatAccepted | shapes.Quote, 404: shapes.Refusal},
         headers={"Operation-Key": "Makes the submit repeatable; wins over operation_key."},
         refuses=(
             errors.ContractRefusal,

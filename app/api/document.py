@@ -82,7 +82,7 @@ def _operation(rule: Rule, operation: Operation, docstring: str, schemas: dict[s
         "tags": [operation.tag],
         "summary": " ".join(first.split()),
         "parameters": [*_path_parameters(rule), *_query(operation), *_headers(operation)],
-        "responses": _responses(operation, schemas),
+        "responses": _responses(rule, operation, schemas),
     }
     if rest:
         shown["description"] = "\n".join(line.strip() for line in rest.splitlines())
@@ -141,12 +141,12 @@ def _headers(operation: Operation) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": {"type": "string"}}
 
 
-def _responses(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
+def _responses(rule: Rule, operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for status, body in operation.answers.items():
         shown[str(status)] = {"description": _meaning(body), "content": _content(body, schemas, "serialization")}
     by_status: dict[int, list[type[errors.HordeError]]] = {}
-    for refusal in _refusals(operation):
+    for refusal in _refusals(rule, operation):
         by_status.setdefault(refusal.status, []).append(refusal)
     content = _content(Refusal, schemas, "serialization")
     for status, refusals in sorted(by_status.items()):
@@ -156,10 +156,12 @@ def _responses(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _refusals(operation: Operation) -> Iterable[type[errors.HordeError]]:
+def _refusals(rule: Rule, operation: Operation) -> Iterable[type[errors.HordeError]]:
+    # What fills a place in the path may hold a slash, and then name no route.
+    of_a_path = (errors.NotFound,) if rule.arguments else ()
     of_a_key = () if operation.key is Key.NONE else _OF_A_KEY
     of_a_body = () if operation.body is None else _OF_A_BODY
-    return dict.fromkeys((*_EVERYWHERE, *of_a_key, *of_a_body, *operation.refuses))
+    return dict.fromkeys((*_EVERYWHERE, *of_a_path, *of_a_key, *of_a_body, *operation.refuses))
 
 
 def _meaning(body: Any) -> str:

@@ -10,6 +10,7 @@ from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_body, read_query
 from app.api.services import services
 from app.domain import errors
+from app.domain.json_boundary import clean_text
 from app.domain.worker_profile import WORKER_TYPE, WorkerEdit
 from app.services.worker_messages import NewMessage, unknown_message
 from app.services.workers import unknown_worker
@@ -42,7 +43,7 @@ def read_worker(worker_id: str) -> Response:
 def read_worker_by_name(name: str) -> Response:
     """Show the worker of exactly this name."""
     uses = services()
-    return json_response(uses.workers.read_by_name(name, read_caller(request, uses.passkeys).api_key))
+    return json_response(uses.workers.read_by_name(clean_text(name), read_caller(request, uses.passkeys).api_key))
 
 
 @blueprint.put("/workers/<worker_id>")

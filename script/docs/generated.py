@@ -15,16 +15,19 @@ from typing import Any
 import click
 import orjson
 from annotated_types import Ge, Gt, Le, Lt
+from flask import Flask
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from app.api.document import build_document
 from app.domain import errors, redis_keys, states
 from app.domain.contract.drop_table import NO_OPS
 from app.domain.contract.horde_options import HordeOptions, accepted_by
 from app.domain.contract.readers import READERS, UNSUPPORTED_KEYS
 from app.domain.contract.strict_schema import FORMATS, KEYWORDS
 from app.domain.task_names import Queue, TaskName
+from app.factory import register_routes
 from app.services.invariants import ALWAYS, AT_REST
 from cli.main import main
 from config.fault_points import FaultPoint
@@ -257,6 +260,38 @@ def horde_members() -> str:
     return table(["member of `horde`", "accepted", "default"], rows)
 
 
+def native_routes() -> str:
+    """One table a tag of the native API's document: every route with its answers and refusals."""
+    app = Flask("documentation", static_folder=None)
+    register_routes(app)
+    by_tag: dict[str, list[list[str]]] = {}
+    for path, methods in build_document(app)["paths"].items():
+        for method, operation in methods.items():
+            row = [f"`{method.upper()} {path}`", operation["summary"], _asked(operation), _answered(operation)]
+            by_tag.setdefault(operation["tags"][0], []).append(row)
+    head = ["route", "does", "key", "answers"]
+    return "\n\n".join(f"## {tag.capitalize()}\n\n{table(head, rows)}" for tag, rows in sorted(by_tag.items()))
+
+
+def _asked(operation: Mapping[str, Any]) -> str:
+    security = operation.get("security")
+    if security is None:
+        return "no"
+    return "if given" if {} in security else "yes"
+
+
+def _answered(operation: Mapping[str, Any]) -> str:
+    usual = {"`BadRequest`", "`InvalidAPIKey`", "`DeletedUser`", "`SharedKeyExpired`", "`PayloadTooLarge`"}
+    shown = []
+    for status, answer in operation["responses"].items():
+        codes = [code for code in answer["description"].split(", ") if code not in usual | {"`service_unavailable`"}]
+        if status < "300":
+            shown.append(status)
+        elif codes and codes[0].startswith("`"):
+            shown.append(f"{status} {', '.join(codes)}")
+    return "; ".join(shown)
+
+
 def _listed(items: Sequence[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
@@ -282,6 +317,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "horde-members": horde_members,
     "strict-keywords": lambda: ", ".join(f"`{keyword}`" for keyword in sorted(KEYWORDS)),
     "strict-formats": lambda: ", ".join(f"`{name}`" for name in FORMATS),
+    "native-routes": native_routes,
     "no-ops": lambda: ", ".join(f"`{key}: {orjson.dumps(value).decode()}`" for key, value in NO_OPS),
 }
 """What a page may ask for."""

@@ -41,8 +41,8 @@ def refused(client: FlaskClient) -> Call:
     def call(method: str, path: str, key: str | None = None, body: Any = None) -> tuple[int, str | None]:
         headers = {"apikey": key} if key else {}
         answer = client.open(f"/api/v2{path}", method=method, headers=headers, json=body)
-        assert isinstance(answer.json["message"], str)
-        return answer.status_code, answer.json.get("rc")
+        assert isinstance(answer.get_json()["message"], str)
+        return answer.status_code, answer.get_json().get("rc")
 
     return call
 

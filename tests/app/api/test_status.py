@@ -13,7 +13,12 @@ from app.services.verify_generation import verify_generation
 from tests.app.api.conftest import Call
 from tests.app.services.conftest import World
 
-TEXT = {"prompt_jobs": True, "chat_jobs": False, "models": ["koboldcpp/Demo-8B", "m"], "name": "Box One"}
+TEXT: dict[str, Any] = {
+    "prompt_jobs": True,
+    "chat_jobs": False,
+    "models": ["koboldcpp/Demo-8B", "m"],
+    "name": "Box One",
+}
 
 
 def ask_text(world: World, *models: str, n: int = 1) -> None:
@@ -118,7 +123,7 @@ def test_models_are_chosen_by_type_count_and_state(world: World, get: Call, quer
 def test_an_argument_that_cannot_be_is_named(client: FlaskClient, query: str) -> None:
     answer = client.get(f"/api/v2/status/models?{query}")
     assert answer.status_code == 400
-    assert set(answer.json["errors"]) == {query.partition("=")[0]}
+    assert set(answer.get_json()["errors"]) == {query.partition("=")[0]}
 
 
 def test_a_moderator_sets_modes_and_hears_which(client: FlaskClient, get: Call, moderator_key: str) -> None:
@@ -170,7 +175,7 @@ def test_a_browsers_preflight_is_answered_on_every_path(client: FlaskClient, pat
 @pytest.mark.parametrize("spelling", ["apikey", "Apikey", "APIKEY"])
 def test_the_key_is_read_in_any_spelling_of_its_header(world: World, client: FlaskClient, spelling: str) -> None:
     headers = {spelling: world.owner_key, "Client-Agent": "KoboldAiLite:17", "client_agent": "a:b:c"}
-    assert client.get("/api/v2/find_user", headers=headers).json["id"] == world.owner_id
+    assert client.get("/api/v2/find_user", headers=headers).get_json()["id"] == world.owner_id
 
 
 def test_a_slash_too_many_is_no_route(client: FlaskClient) -> None:

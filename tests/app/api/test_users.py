@@ -47,7 +47,7 @@ def test_a_page_has_25_accounts_and_the_next_goes_on(world: World, get: Call) ->
 def test_a_page_that_cannot_be_is_named(client: FlaskClient, query: str) -> None:
     answer = client.get(f"/api/v2/users?{query}")
     assert answer.status_code == 400
-    assert set(answer.json["errors"]) == {query.partition("=")[0]}
+    assert set(answer.get_json()["errors"]) == {query.partition("=")[0]}
 
 
 def test_deleted_accounts_and_the_hordes_own_are_on_no_page(world: World, get: Call) -> None:

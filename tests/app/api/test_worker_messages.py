@@ -83,4 +83,4 @@ def test_who_may_write_read_and_take_back(
 def test_a_message_that_cannot_be_is_refused_by_key(world: World, client: FlaskClient, body: dict[str, Any]) -> None:
     answer = client.post("/api/v2/workers/messages", headers={"apikey": world.owner_key}, json=body)
     assert answer.status_code == 400
-    assert set(answer.json["errors"]) <= {"message", "expiry"}
+    assert set(answer.get_json()["errors"]) <= {"message", "expiry"}

@@ -15,7 +15,7 @@ from app.services.verify_generation import verify_generation
 from tests.app.api.conftest import Call
 from tests.app.services.conftest import World
 
-TEXT = {"prompt_jobs": True, "chat_jobs": False, "models": ["koboldcpp/Demo-8B"], "name": "Box One"}
+TEXT: dict[str, Any] = {"prompt_jobs": True, "chat_jobs": False, "models": ["koboldcpp/Demo-8B"], "name": "Box One"}
 NOBODYS = str(uuid4())
 
 
@@ -68,11 +68,11 @@ def test_a_worker_that_served_shows_what_it_did(world: World, get: Call, worker_
     world.execute("UPDATE workers SET uptime_seconds = 90.7, uptime_rewards = 25500 WHERE id = :id", id=worker_id)
     world.execute("UPDATE generations SET ended_at = ended_at - interval '10 seconds'")
     world.execute(
-        "UPDATE generations SET popped_at = submitted_at - interval '1 second' WHERE id = :id", id=generation_id
+        "UPDATE generations SET popped_at = submitted_at - interval '1 second' WHERE submitted_at > popped_at"
     )
     measure_speeds(world.runtime)
     count_generations(world.runtime)
-    reward = world.execute("SELECT reward FROM generations WHERE id = :id", id=generation_id)[0][0]
+    reward = int(str(world.execute("SELECT reward FROM generations WHERE id = :id", id=generation_id)[0][0]))
     shown = get(f"/workers/{worker_id}")
     assert (shown["requests_fulfilled"], shown["uncompleted_jobs"], shown["uptime"]) == (1, 1, 90)
     assert shown["kudos_details"] == {"generated": reward / KUDOS, "uptime": 25.5}
@@ -101,16 +101,18 @@ def test_a_worker_that_went_offline_is_still_read_by_its_id_and_name(world: Worl
     assert get("/workers/name/box")["id"] == worker_id
 
 
-@pytest.mark.parametrize("path", [f"/workers/{NOBODYS}", "/workers/no-uuid", "/workers/name/nobody"])
+@pytest.mark.parametrize(
+    "path", [f"/workers/{NOBODYS}", "/workers/no-uuid", "/workers/name/nobody", "/workers/name/%00"]
+)
 def test_a_worker_that_is_not_there_is_404(refused: Call, path: str) -> None:
-    assert refused("GET", path) == (404, "WorkerNotFound")
+    assert refused("GET", f"/workers/{path}") == (404, "WorkerNotFound")
 
 
 def test_a_type_that_does_not_exist_is_named_without_a_code(client: FlaskClient) -> None:
     answer = client.get("/api/v2/workers?type=robot")
     assert answer.status_code == 400
-    assert set(answer.json) == {"errors", "message"}
-    assert "type" in answer.json["errors"]
+    assert set(answer.get_json()) == {"errors", "message"}
+    assert "type" in answer.get_json()["errors"]
 
 
 def test_its_owner_is_shown_to_itself_and_to_moderators(

@@ -7,6 +7,7 @@ from app.api.callers import read_caller
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
+from app.domain import errors
 from app.domain.errors import InvalidApiKey, UserNotFound
 from app.domain.json_boundary import parse_worker_object
 
@@ -44,6 +45,26 @@ def read_user(user_id: str) -> Response:
 
 
 @blueprint.put("/users/<user_id>")
+@documented(
+    Operation(
+        tag=TAG,
+        key=Key.REQUIRED,
+        body=bodies.UserChanges,
+        answers={200: shapes.UserChanged},
+        refuses=(
+            errors.UserNotFound,
+            errors.AnonForbiddenUserMod,
+            errors.NotPrivileged,
+            errors.NotModerator,
+            errors.NotAdmin,
+            errors.NonServiceForbidden,
+            errors.NoUserModSelected,
+            errors.TooLongUserName,
+            errors.ProfaneUserName,
+            errors.ProfaneUserContact,
+        ),
+    )
+)
 def edit_user(user_id: str) -> Response:
     """Change an account, as itself, a moderator or an admin; answer with what was changed."""
     uses = services()

@@ -8,7 +8,7 @@ from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import wait_until
 from tests.support.text_bridge import TextBridge
 
-SILLYTAVERN = {
+SILLYTAVERN: dict[str, Any] = {
     "prompt": "Ann: hi\nBob:",
     "params": {
         "n": 1, "frmtadsnsp": False, "frmtrmblln": False, "frmtrmspch": False, "frmttriminc": False,
@@ -53,7 +53,7 @@ def test_row_05_sillytavern_is_accepted_and_its_worker_gets_what_is_declared(bri
     payload = bridge.pop().json()["payload"]
     assert payload.keys() >= DECLARED | {"prompt"}
     assert payload.keys().isdisjoint(NEVER_DELIVERED)
-    sent: Any = SILLYTAVERN["params"]
+    sent = SILLYTAVERN["params"]
     assert {name: payload[name] for name in DECLARED} == {name: sent[name] for name in DECLARED}
 
 

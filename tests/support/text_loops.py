@@ -108,7 +108,7 @@ class KoboldLoop:
 
 
 class ScribeLoop:
-    """AI-Horde-Worker's scribe bridge (3.2): keys without a guard, submits that are tried again, faults that are told."""
+    """AI-Horde-Worker's scribe bridge (3.2): keys without a guard, submits tried again, faults that are told."""
 
     POP_TIMEOUT, SUBMIT_TIMEOUT = 40, 60
     IDLE_PAUSE, REFUSED_PAUSE = 1.0, 2.0

@@ -7,6 +7,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app.factory import create_app
+from app.models.account import AccountKind
 from app.services import accounts
 from app.services.runtime import Runtime
 
@@ -16,7 +17,7 @@ PASSKEY = "a-passkey-of-the-front"
 @pytest.fixture
 def client(runtime: Runtime) -> Iterator[FlaskClient]:
     with runtime.database.transaction() as transaction:
-        service = accounts.create_user(transaction, "front", accounts.AccountKind.SERVICE)
+        service = accounts.create_user(transaction, "front", AccountKind.SERVICE)
         accounts.set_passkey(transaction, service, PASSKEY)
     with create_app(runtime).test_client() as made:
         yield made
@@ -35,7 +36,7 @@ def test_every_answer_tells_what_is_left(client: FlaskClient) -> None:
 
 def test_who_calls_too_often_is_told_until_when(client: FlaskClient) -> None:
     make = {"headers": {"apikey": "0000000000"}, "json": {}, "environ_base": {"REMOTE_ADDR": "9.9.9.9"}}
-    answers = [client.put("/api/v2/sharedkeys", **make) for _ in range(11)]  # type: ignore[arg-type]
+    answers = [client.put("/api/v2/sharedkeys", **make) for _ in range(11)]
     refused = [answer for answer in answers if answer.status_code == 429]
     # A window may have ended between the calls.
     assert 1 <= len(refused) <= 6

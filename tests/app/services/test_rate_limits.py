@@ -102,8 +102,8 @@ def test_most_calls_need_no_round_trip(bus: RedisBus, settings: Settings, clock:
     source.admitted(2)
     assert redis.keys("horde:rate:*") == []
     source.admitted(1)
-    (key,) = redis.keys("horde:rate:*")  # type: ignore[misc]
-    assert (redis.get(key), 0 < int(redis.ttl(key)) <= 2) == (b"3", True)  # type: ignore[arg-type]
+    (key,) = redis.keys("horde:rate:*")
+    assert (redis.get(key), 0 < int(redis.ttl(key)) <= 2) == (b"3", True)
 
 
 @pytest.mark.parametrize("name", list(LimitName))

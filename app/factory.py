@@ -23,6 +23,7 @@ from app.api import (
 )
 from app.api.cross_origin import answer_preflight, open_to_all_origins
 from app.api.errors import register_errors
+from app.api.limits import limit_calls
 from app.api.services import EXTENSION, build_services
 from app.services.runtime import Runtime
 
@@ -41,6 +42,7 @@ def create_app(runtime: Runtime) -> Flask:
     app.before_request(_begin)
     app.before_request(answer_preflight)
     app.after_request(_end)
+    limit_calls(app)
     app.after_request(open_to_all_origins)
     return app
 

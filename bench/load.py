@@ -49,11 +49,33 @@ async def closed_loop(call: Call, *, clients: int, seconds: float) -> Figures:
 
         await asyncio.gather(*(one_client() for _ in range(clients)))
         elapsed = time.perf_counter() - started
-    latencies.sort()
+    return figures_of(latencies, clients=clients, seconds=elapsed)
+
+
+async def counted_loop(call: Call, *, clients: int, calls: int) -> Figures:
+    """Let the clients make so many calls between them, each again as soon as it is answered."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        latencies: list[float] = []
+        left = iter(range(calls))
+
+        async def one_client() -> None:
+            for _ in left:
+                begun = time.perf_counter()
+                await call(session)
+                latencies.append(time.perf_counter() - begun)
+
+        started = time.perf_counter()
+        await asyncio.gather(*(one_client() for _ in range(clients)))
+        return figures_of(latencies, clients=clients, seconds=time.perf_counter() - started)
+
+
+def figures_of(latencies: list[float], *, clients: int, seconds: float) -> Figures:
+    """Work out the figures of these latencies, in seconds."""
+    ordered = sorted(latencies)
     return Figures(
         clients=clients,
-        calls=len(latencies),
-        seconds=elapsed,
-        p50_ms=1000 * latencies[len(latencies) // 2],
-        p95_ms=1000 * latencies[int(len(latencies) * 0.95)],
+        calls=len(ordered),
+        seconds=seconds,
+        p50_ms=1000 * ordered[len(ordered) // 2],
+        p95_ms=1000 * ordered[int(len(ordered) * 0.95)],
     )

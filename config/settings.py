@@ -144,6 +144,50 @@ class FrontSettings(BaseSettings):
         default=10_000, ge=0, description="Kudos in escrow above which an account of seven days is trusted."
     )
 
+    workers_untrusted: int = Field(
+        default=3, ge=1, description="Workers that an owner who is not trusted may have online."
+    )
+    workers_trusted: int = Field(default=20, ge=1, description="Workers that a trusted owner may have online.")
+    addresses_per_hour: int = Field(
+        default=10, ge=1, description="Addresses within an hour that an untrusted owner's workers may come from."
+    )
+    unsafe_networks: str = Field(
+        default="",
+        description="Networks, comma separated, from which only trusted owners and those with the vpn role may work.",
+    )
+    refused_name_words: str = Field(
+        default="fuck,shit,cunt,nigger,faggot,nazi,hitler,rapist,pedo",
+        description="Words, comma separated, that no name of an account or a worker may hold.",
+    )
+    timeout_step_seconds: int = Field(
+        default=60,
+        ge=1,
+        description="How long an address is kept out after a refused prompt; three, five, ... times this after more.",
+    )
+    rate_limits: bool = Field(default=True, description="Whether calls are limited at all.")
+    rate_default_per_minute: int = Field(
+        default=180, ge=0, description="Calls of one route that an address may make; like every rate, 0 is no limit."
+    )
+    rate_submit_per_minute: int = Field(default=600, ge=0, description="Requests that an address may submit.")
+    rate_submit_per_second: int = Field(default=20, ge=0, description="Requests that an address may submit.")
+    rate_submit_key_per_second: int = Field(default=10, ge=0, description="Requests that a key may submit.")
+    rate_submit_anonymous_per_second: int = Field(
+        default=60, ge=0, description="Requests that all who use the anonymous key may submit."
+    )
+    rate_status_per_minute: int = Field(
+        default=600, ge=0, description="Reads and cancels of one request by an address."
+    )
+    rate_worker_calls_per_second: int = Field(
+        default=60, ge=0, description="Pops that an address may make, and as many submits."
+    )
+    rate_worker_page_per_minute: int = Field(default=60, ge=0, description="Calls about one worker by an address.")
+    rate_user_page_per_minute: int = Field(default=60, ge=0, description="Calls about one account by an address.")
+    rate_shared_keys_per_minute: int = Field(default=5, ge=0, description="Shared keys that an address may make.")
+    rate_transfers_per_second: int = Field(default=1, ge=0, description="Transfers of kudos with one key.")
+    rate_transfers_per_hour: int = Field(default=90, ge=0, description="Transfers of kudos with one key.")
+    rate_modes_per_minute: int = Field(default=30, ge=0, description="Calls about the horde's modes by an address.")
+    rate_register_per_minute: int = Field(default=10, ge=0, description="Accounts that an address may register.")
+
     database_connection_limit: int = Field(
         default=90, ge=40, description="Connections that all processes together may hold."
     )

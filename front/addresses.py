@@ -6,9 +6,6 @@ from ipaddress import IPv6Address, ip_address
 UNKNOWN = "0.0.0.0"  # noqa: S104 -- an address to write down, not one to listen on
 """Stands for a peer without an address, such as a Unix socket's."""
 
-IPV6_SOURCE_BITS = 64
-"""One subscriber usually owns a /64."""
-
 
 def client_address(peer: str | None, forwarded_for: Iterable[str], trusted_proxies: int) -> str:
     """The client's address.
@@ -25,14 +22,6 @@ def client_address(peer: str | None, forwarded_for: Iterable[str], trusted_proxi
     if len(values) < trusted_proxies:
         return own
     return _parsed(values[-trusted_proxies]) or own
-
-
-def source_of(address: str) -> str:
-    """The source that admission counts: the address, an IPv6 one by its /64."""
-    parsed = ip_address(address)
-    if isinstance(parsed, IPv6Address):
-        return str(IPv6Address(int(parsed) >> IPV6_SOURCE_BITS << IPV6_SOURCE_BITS)) + f"/{IPV6_SOURCE_BITS}"
-    return address
 
 
 def _parsed(value: str | None) -> str | None:

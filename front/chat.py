@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from quart import Blueprint, Response, request
 
+from app.domain.addresses import source_of
 from app.domain.contract import ChatRequest, Face, parse_chat_request
 from app.domain.contract.drop_table import without_no_ops
 from app.domain.errors import HordeError
 from app.domain.flattening import estimate_tokens, flatten
 from app.domain.json_boundary import parse_object
 from front import errors, sse
-from front.addresses import source_of
 from front.completion import AnswerForm, completion
 from front.context import Front
 from front.errors import FrontError

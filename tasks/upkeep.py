@@ -4,6 +4,7 @@ from app.domain.task_names import TaskName
 from app.services import refresh_queue as refreshing
 from app.services import statistics
 from app.services import sweep as sweeping
+from app.services.suspicions import suspect_speeds
 from app.services.worker_messages import forget_expired
 from tasks.celery_app import celery, runtime
 
@@ -34,8 +35,9 @@ def refresh_queue() -> None:
 
 @celery.task(name=TaskName.MEASURE_SPEEDS.value, max_retries=0)
 def measure_speeds() -> None:
-    """Measure how fast the online workers are, by model."""
+    """Measure how fast the online workers are, by model, and note whose speed nobody can believe."""
     refreshing.measure_speeds(runtime())
+    suspect_speeds(runtime())
 
 
 @celery.task(name=TaskName.COUNT_GENERATIONS.value, max_retries=0)

@@ -4,7 +4,9 @@ Everything here is best effort. A call that fails says so by its return value,
 within bounded time, and the sweep or a fallback poll makes up for it.
 """
 
+import time
 from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -16,7 +18,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from app.adapters.breaker import Breaker
-from app.domain.redis_keys import QUEUE_CHANNEL, ChatEvent, QueueSignal, chat_channel, chat_event, verdict_key
+from app.domain.redis_keys import QUEUE_CHANNEL, TIMEOUTS, ChatEvent, QueueSignal, chat_channel, chat_event, verdict_key
 from config.settings import Settings
 
 SOCKET_TIMEOUT_SECONDS = 0.4
@@ -156,6 +158,60 @@ class RedisBus:
             self._redis.set(key, value, px=max(1, int(1000 * seconds)))
         except RedisError as error:
             self._note_failure("write", error)
+
+    def add_up(self, counts: Iterable[tuple[str, int, int]]) -> list[int]:
+        """Add to counters, each kept for so many seconds, in one round trip; return them, or nothing without Redis."""
+        if self._breaker.is_open:
+            return []
+        pipeline = self._redis.pipeline(transaction=False)
+        for key, amount, seconds in counts:
+            pipeline.incrby(key, amount)
+            pipeline.expire(key, seconds)
+        try:
+            answers = pipeline.execute()
+        except RedisError as error:
+            self._note_failure("add_up", error)
+            return []
+        self._breaker.succeeded()
+        return [int(total) for total in answers[::2]]
+
+    def keep_out(self, source: str, until: float) -> None:
+        """Note until when an address is kept out; a later time that is there already stays."""
+        now = time.time()
+        try:
+            pipeline = self._redis.pipeline(transaction=False)
+            pipeline.zadd(TIMEOUTS, {source: until}, gt=True)
+            pipeline.zremrangebyscore(TIMEOUTS, "-inf", now)
+            pipeline.execute()
+        except RedisError as error:
+            self._note_failure("keep_out", error)
+
+    def kept_out(self, most: int) -> dict[str, float] | None:
+        """Return the addresses that are kept out, each with its end; None while Redis is away."""
+        if self._breaker.is_open:
+            return None
+        try:
+            found: Any = self._redis.zrange(
+                TIMEOUTS, time.time(), "+inf", byscore=True, offset=0, num=most, withscores=True
+            )
+        except RedisError as error:
+            self._note_failure("kept_out", error)
+            return None
+        return {member.decode(): float(score) for member, score in found}
+
+    def members_with(self, key: str, member: str, seconds: int) -> int:
+        """Put a member into a set that is kept for so many seconds; return how many it has, 0 while Redis is away."""
+        if self._breaker.is_open:
+            return 0
+        try:
+            pipeline = self._redis.pipeline(transaction=False)
+            pipeline.sadd(key, member)
+            pipeline.expire(key, seconds, nx=True)
+            pipeline.scard(key)
+            return int(pipeline.execute()[2])
+        except RedisError as error:
+            self._note_failure("members_with", error)
+            return 0
 
     def _note_failure(self, call: str, error: RedisError) -> None:
         self._breaker.failed()

@@ -45,6 +45,27 @@ class WorkerChanges(Body):
     name: Text | None = Field(None, description="5 to 100 printable characters.", examples=["Box One"])
 
 
+class UserChanges(Body):
+    """What to change about an account; the values are checked by `app.domain.user_edit`."""
+
+    username: Text | None = Field(None, description="3 to 30 printable characters.", examples=["Ann Lee"])
+    contact: Text | None = Field(None, description="Up to 500 characters, for moderators.")
+    public_workers: bool | None = Field(None, description="Everybody may see whose its workers are.")
+    generate_proxy_passkey: bool | None = Field(None, description="Services only.")
+    concurrency: int | None = Field(None, description="Moderators only, like all that follow: 0 to 500.")
+    worker_invited: int | None = Field(None, description="Workers that it is invited to run.")
+    trusted: bool | None = None
+    flagged: bool | None = None
+    customizer: bool | None = None
+    vpn: bool | None = None
+    education: bool | None = None
+    special: bool | None = None
+    service: bool | None = None
+    reset_suspicion: bool | None = None
+    admin_comment: Text | None = Field(None, description="Up to 5000 characters.")
+    moderator: bool | None = Field(None, description="Admins only.")
+
+
 class MessageBody(Body):
     """A message to one worker, or from a moderator to all."""
 

@@ -54,9 +54,10 @@ def submit() -> Response:
         proposed_id=proposed_id(request, calling),
         deadline_seconds=deadline_seconds(request),
     )
-    if chat.dry_run:
-        return json_response({"kudos": uses.submit_request.quote(submission)})
-    accepted = uses.submit_request(submission)
+    with uses.countermeasures.screened(submission.api_key, submission.address):
+        if chat.dry_run:
+            return json_response({"kudos": uses.submit_request.quote(submission)})
+        accepted = uses.submit_request(submission)
     body = {"id": str(accepted.id), "kudos": accepted.kudos, "status": accepted.status}
     if accepted.warnings:
         body["warnings"] = list(accepted.warnings)

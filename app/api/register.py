@@ -5,7 +5,7 @@ from flask import Blueprint, Response, make_response, render_template, request
 from app.api import contract_schemas
 from app.api.operations import Operation, documented
 from app.api.services import services
-from app.domain.errors import BadRequest
+from app.domain.errors import BadRequest, RegistrationClosed
 from app.services.registration import LONGEST_NAME, SHORTEST_NAME, Registered
 
 blueprint = Blueprint("register", __name__, template_folder="templates")
@@ -41,7 +41,7 @@ def register() -> Response:
     username = request.form.get("username", "")
     try:
         made = services().register(username)
-    except BadRequest as refusal:
+    except (BadRequest, RegistrationClosed) as refusal:
         return _page(refusal.http_status, problem=refusal.message, username=username)
     return _page(made=made)
 

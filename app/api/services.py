@@ -8,6 +8,8 @@ from flask import current_app
 
 from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
+from app.services.countermeasures import Countermeasures, Timeouts
+from app.services.edit_user import EditUser
 from app.services.filter_routes import FilterRoutes
 from app.services.list_models import ListModels
 from app.services.modes import Modes
@@ -16,6 +18,7 @@ from app.services.performance import Performance
 from app.services.pop import Pop
 from app.services.progress import PostProgress, RestoreLease
 from app.services.queue_info import QueueInfo
+from app.services.rate_limits import RateLimits
 from app.services.readiness import readiness
 from app.services.registration import Register
 from app.services.release_job import ReleaseJob
@@ -41,6 +44,9 @@ class NativeServices:
     """What the native API can do."""
 
     passkeys: Passkeys
+    rate_limits: RateLimits
+    countermeasures: Countermeasures
+    edit_user: EditUser
     submit_request: SubmitRequest
     submit_text: SubmitText
     read_status: ReadStatus
@@ -73,8 +79,12 @@ def build_services(runtime: Runtime) -> NativeServices:
     queue_info = QueueInfo(runtime, online, classes)
     statuses = Statuses(online, queue_info)
     statistics = Statistics(runtime)
+    modes = Modes(runtime)
     return NativeServices(
         passkeys=Passkeys(runtime.database),
+        rate_limits=RateLimits(runtime.bus, runtime.settings),
+        countermeasures=Countermeasures(runtime, modes, Timeouts(runtime)),
+        edit_user=EditUser(runtime),
         submit_request=SubmitRequest(runtime, online, classes, statuses),
         submit_text=SubmitText(runtime, online, classes),
         read_status=ReadStatus(runtime, statuses),
@@ -92,7 +102,7 @@ def build_services(runtime: Runtime) -> NativeServices:
         register=Register(runtime),
         workers=Workers(runtime),
         worker_messages=WorkerMessages(runtime),
-        modes=Modes(runtime),
+        modes=modes,
         performance=Performance(runtime, online, queue_info, statistics),
         statistics=statistics,
         filters=FilterRoutes(runtime),

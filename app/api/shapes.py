@@ -47,7 +47,7 @@ class AddressedMessage(Message):
 
 
 class Worker(BaseModel):
-    """A worker. `paused` is for moderators, `owner` and messages for its owner too."""
+    """A worker. `paused` and what follows it are for moderators, `owner` and messages for its owner too."""
 
     type: Literal["text"]
     name: str
@@ -74,6 +74,9 @@ class Worker(BaseModel):
     info: str = ""
     owner: str = ""
     paused: bool = False
+    suspicious: int = 0
+    ipaddr: str | None = None
+    contact: str | None = None
 
 
 class WorkerChanged(BaseModel):
@@ -231,6 +234,32 @@ class User(BaseModel):
     sharedkey_ids: list[str] = []
     active_generations: dict[str, list[str]] = {}
     evaluating_kudos: float = 0.0
+    worker_invited: int = 0
+    public_workers: bool = False
+    contact: str | None = None
+    suspicious: int = 0
+    admin_comment: str | None = None
+
+
+class UserChanged(BaseModel):
+    """What was changed, and nothing else."""
+
+    username: str = ""
+    contact: str = ""
+    public_workers: bool = False
+    concurrency: int = 0
+    worker_invited: int = 0
+    trusted: bool = False
+    flagged: bool = False
+    customizer: bool = False
+    vpn: bool = False
+    education: bool = False
+    special: bool = False
+    service: bool = False
+    moderator: bool = False
+    new_suspicion: int = 0
+    admin_comment: str = ""
+    proxy_passkey: str = Field("", description="A service's new passkey, which is shown once.")
 
 
 class Transferred(BaseModel):

@@ -43,13 +43,15 @@ def submit() -> Response:
     A `message` is there only when nobody online could take it: clients read a null as an error.
     """
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    calling = read_caller(request, uses.passkeys)
+    api_key = calling.require_key()
     wanted = parse_text_request(parse_worker_object(request.get_data(cache=False)))
-    if wanted.dry_run:
-        return json_response({"kudos": uses.submit_text.quote(api_key, wanted)})
-    accepted = uses.submit_text(api_key, wanted)
+    with uses.countermeasures.screened(api_key, calling.address):
+        if wanted.dry_run:
+            return json_response({"kudos": uses.submit_text.quote(api_key, wanted)})
+        accepted = uses.submit_text(api_key, wanted)
     body: dict[str, object] = {"id": str(accepted.id), "kudos": accepted.kudos}
-    if accepted.message is not None:
+    if accepted.message is not None and uses.countermeasures.warns:
         body["message"] = accepted.message
     return json_response(body, 202)
 

@@ -7,7 +7,9 @@ from app.api.callers import read_caller
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
+from app.domain import errors
 from app.domain.errors import InvalidApiKey, UserNotFound
+from app.domain.json_boundary import parse_worker_object
 
 TAG = "accounts"
 LONGEST_ID = 18
@@ -39,6 +41,39 @@ def list_users() -> Response:
 def read_user(user_id: str) -> Response:
     """Answer with an account; a key is needed only for what is not for everybody."""
     uses = services()
+    return json_response(uses.read_user.by_id(_number(user_id), read_caller(request, uses.passkeys).api_key))
+
+
+@blueprint.put("/users/<user_id>")
+@documented(
+    Operation(
+        tag=TAG,
+        key=Key.REQUIRED,
+        body=bodies.UserChanges,
+        answers={200: shapes.UserChanged},
+        refuses=(
+            errors.UserNotFound,
+            errors.AnonForbiddenUserMod,
+            errors.NotPrivileged,
+            errors.NotModerator,
+            errors.NotAdmin,
+            errors.NonServiceForbidden,
+            errors.NoUserModSelected,
+            errors.TooLongUserName,
+            errors.ProfaneUserName,
+            errors.ProfaneUserContact,
+        ),
+    )
+)
+def edit_user(user_id: str) -> Response:
+    """Change an account, as itself, a moderator or an admin; answer with what was changed."""
+    uses = services()
+    api_key = read_caller(request, uses.passkeys).require_key()
+    body = parse_worker_object(request.get_data(cache=False))
+    return json_response(uses.edit_user(api_key, _number(user_id), body))
+
+
+def _number(user_id: str) -> int:
     if not (user_id.isascii() and user_id.isdigit() and len(user_id) <= LONGEST_ID):
         raise UserNotFound("Accounts are named by number here.")
-    return json_response(uses.read_user.by_id(int(user_id), read_caller(request, uses.passkeys).api_key))
+    return int(user_id)

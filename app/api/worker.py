@@ -46,7 +46,7 @@ def pop() -> Response:
     calling = read_caller(request, uses.passkeys)
     body = parse_worker_object(request.get_data(cache=False))
     declaration, warnings = parse_declaration(body)
-    job = uses.pop(calling.require_key(), declaration, _pop_key(body))
+    job = uses.pop(calling.require_key(), declaration, _pop_key(body), calling.address)
     return json_response(_pop_answer(job, warnings))
 
 

@@ -35,6 +35,6 @@ def _size_factor(model: str) -> float:
     return _UNKNOWN_FACTOR if size is None else max(size / _SIZE_UNIT, _SMALLEST_FACTOR)
 
 
-def earns_trust(*, escrow: int, age: timedelta, flagged: bool, threshold: int) -> bool:
+def earns_trust(*, escrow: int, age: timedelta, suspected: bool, threshold: int) -> bool:
     """Whether an owner has worked enough, for long enough and without suspicion, to be trusted (4.7)."""
-    return escrow > threshold and age >= TRUST_AGE and not flagged
+    return escrow > threshold and age >= TRUST_AGE and not suspected

@@ -533,6 +533,174 @@ class ServiceUnavailable(HordeError):
     rc = "service_unavailable"
 
 
+class RegistrationClosed(HordeError):
+    """Nobody can register while the horde is raided."""
+
+    status = 403
+    rc = "RegistrationClosed"
+
+
+class WorkerFlaggedMaintenance(HordeError):
+    """A moderator flagged the worker's owner; the worker gets no jobs."""
+
+    status = 403
+    rc = "WorkerFlaggedMaintenance"
+
+
+class WorkerInviteOnly(HordeError):
+    """The horde takes new workers of invited owners only."""
+
+    status = 403
+    rc = "WorkerInviteOnly"
+
+
+class TooManyWorkers(HordeError):
+    """The owner, who is not trusted yet, has as many workers online as it may."""
+
+    status = 403
+    rc = "TooManyWorkers"
+
+
+class TooManyWorkersTrusted(HordeError):
+    """The owner has as many workers online as it may."""
+
+    status = 403
+    rc = "TooManyWorkersTrusted"
+
+
+class TooManySameIps(HordeError):
+    """As many workers as may are online from this address."""
+
+    status = 403
+    rc = "TooManySameIPs"
+
+
+class TooManyNewIps(HordeError):
+    """The owner's workers came from too many addresses within an hour."""
+
+    status = 403
+    rc = "TooManyNewIPs"
+
+
+class UnsafeIp(HordeError):
+    """The address belongs to a network that the operator does not take workers from."""
+
+    status = 403
+    rc = "UnsafeIP"
+
+
+class TimeoutIp(HordeError):
+    """The address is kept out for a time, after prompts that were refused."""
+
+    status = 403
+    rc = "TimeoutIP"
+
+
+class MaintenanceMode(HordeError):
+    """The horde takes no requests for now."""
+
+    status = 400
+    rc = "MaintenanceMode"
+
+
+class ProfaneWorkerName(HordeError):
+    """The worker's name holds a word that the operator refuses."""
+
+    status = 400
+    rc = "ProfaneWorkerName"
+
+
+class ProfaneWorkerInfo(HordeError):
+    """The worker's info holds a word that the operator refuses."""
+
+    status = 400
+    rc = "ProfaneWorkerInfo"
+
+
+class ProfaneBridgeAgent(HordeError):
+    """The bridge agent holds a word that the operator refuses."""
+
+    status = 400
+    rc = "ProfaneBridgeAgent"
+
+
+class ProfaneUserName(HordeError):
+    """The account's name holds a word that the operator refuses."""
+
+    status = 400
+    rc = "ProfaneUserName"
+
+
+class ProfaneUserContact(HordeError):
+    """The contact holds a word that the operator refuses."""
+
+    status = 400
+    rc = "ProfaneUserContact"
+
+
+class TooLongUserName(HordeError):
+    """The account's name is too long."""
+
+    status = 400
+    rc = "TooLongUserName"
+
+
+class NotAdmin(HordeError):
+    """Only an admin may do this."""
+
+    status = 403
+    rc = "NotAdmin"
+
+
+class NotPrivileged(HordeError):
+    """Only the account itself or a moderator may do this."""
+
+    status = 403
+    rc = "NotPrivileged"
+
+
+class AnonForbiddenUserMod(HordeError):
+    """The anonymous account cannot be changed."""
+
+    status = 403
+    rc = "AnonForbiddenUserMod"
+
+
+class NonServiceForbidden(HordeError):
+    """Only a service account has a passkey."""
+
+    status = 403
+    rc = "NonServiceForbidden"
+
+
+class NoUserModSelected(HordeError):
+    """The body changes nothing about the account."""
+
+    status = 400
+    rc = "NoUserModSelected"
+
+
+class FaultWhenKudosSending(HordeError):
+    """The giving account is suspicious."""
+
+    status = 400
+    rc = "FaultWhenKudosSending"
+
+
+class FaultWhenKudosReceiving(HordeError):
+    """The receiving account is suspicious."""
+
+    status = 400
+    rc = "FaultWhenKudosReceiving"
+
+
+class TooManyCalls(HordeError):
+    """The address or the key called more often than it may; `Retry-After` says when it may again."""
+
+    status = 429
+    rc = "rate_limit_exceeded"
+
+
 class PayloadTooLarge(HordeError):
     """The body is above the limit."""
 

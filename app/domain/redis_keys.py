@@ -58,6 +58,25 @@ def verdict_key(generation_id: str) -> str:
     return f"horde:verdict:{generation_id}"
 
 
+def rate_key(limit: str, source: str, window: int) -> str:
+    """Counter of one source's calls within one window of a limit."""
+    return f"horde:rate:{limit}:{source}:{window}"
+
+
+TIMEOUTS = "horde:timeouts"
+"""Addresses that are kept out, each with the second in which that ends."""
+
+
+def suspicion_key(source: str) -> str:
+    """Counter of an address's suspicions of the last day."""
+    return f"horde:suspicion:{source}"
+
+
+def addresses_key(user_id: int) -> str:
+    """Addresses from which an account's workers came within the hour."""
+    return f"horde:addresses:{user_id}"
+
+
 def chat_event(event: ChatEvent) -> bytes:
     """Payload of a request's signal."""
     return orjson.dumps({"event": event.value})

@@ -41,6 +41,10 @@ class WorkerFacts:
     uptime_rewards: int
     uptime_seconds: float
     messages: list[dict[str, Any]] = field(default_factory=list)
+    owner_is_public: bool = False
+    suspicions: int = 0
+    address: str | None = None
+    contact: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +89,17 @@ def worker_object(worker: WorkerFacts, view: View) -> dict[str, Any]:
         shown["chat_model"] = declared.model_id
     if worker.info:
         shown["info"] = worker.info
+    if view.owner or view.moderator or worker.owner_is_public:
+        shown["owner"] = worker.owner
     if view.owner or view.moderator:
-        shown |= {"owner": worker.owner, "messages": worker.messages}
+        shown["messages"] = worker.messages
     if view.moderator:
-        shown["paused"] = worker.paused
+        shown |= {
+            "paused": worker.paused,
+            "suspicious": worker.suspicions,
+            "ipaddr": worker.address,
+            "contact": worker.contact,
+        }
     return shown
 
 

@@ -11,6 +11,7 @@ from app.models.operation_key import OperationKey
 from app.models.outage import Heartbeat, Outage
 from app.models.request import HordeRequest, QueueEntry, RequestBody, RequirementClass
 from app.models.statistics import ModelStatistic, WorkerTotal
+from app.models.suspicion import Suspicion
 from app.models.worker import Worker, WorkerMessage, WorkerSpeed
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Reply",
     "RequestBody",
     "RequirementClass",
+    "Suspicion",
     "User",
     "Worker",
     "WorkerMessage",

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, Integer, String, text
+from sqlalchemy import BigInteger, CheckConstraint, DateTime, ForeignKey, Index, Integer, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, CreatedAt, Millikudos, SequenceKey, one_of
@@ -45,6 +45,10 @@ class User(Base):
     special: Mapped[Flag]
     deleted: Mapped[Flag]
     concurrency: Mapped[int | None] = mapped_column(Integer)
+    worker_invited: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))
+    public_workers: Mapped[Flag]
+    contact: Mapped[str | None] = mapped_column(String(500))
+    admin_comment: Mapped[str | None] = mapped_column(Text)
     passkey_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
     created_at: Mapped[CreatedAt]
 

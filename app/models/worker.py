@@ -20,6 +20,7 @@ class Worker(Base):
     __tablename__ = "workers"
     __table_args__ = (
         Index("ix_workers_last_seen_at", "last_seen_at"),
+        Index("ix_workers_address", "address"),
         Index("uq_workers_name_present", "name", unique=True, postgresql_where=text("deleted_at IS NULL")),
     )
 
@@ -39,6 +40,7 @@ class Worker(Base):
     uptime_from: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     uptime_seconds: Mapped[float] = mapped_column(Double, default=0, server_default=text("0"))
     uptime_rewards: Mapped[Millikudos] = mapped_column(default=0, server_default=text("0"))
+    address: Mapped[str | None] = mapped_column(String(64))
     deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
 
 

@@ -14,11 +14,17 @@ import structlog
 from sqlalchemy import text
 
 from app.adapters.database import Transaction
+from app.domain.modes import Mode
 from app.domain.redis_keys import QUEUE_CHANNEL, WEB_HEARTBEAT
+from app.domain.suspicion import Suspected
 from app.services.runtime import Runtime
+from app.services.suspicions import suspect
 
 ABORTS_AN_HOUR = 20
 """A worker may fail this many jobs in an hour; with one more it is in maintenance."""
+
+ABORTS_IN_A_RAID = 10
+"""The same in raid mode, where one more is a suspicion and not yet maintenance (wire reference 4.12)."""
 
 OUTAGE_SECONDS = 15.0
 """A part's silence that is longer than this, and than a few periods of the sweep, is an outage."""
@@ -37,6 +43,8 @@ class Part(StrEnum):
     FRONT = "front"
 
 
+_EVERY_PART = [part.value for part in Part]
+
 NOT_THE_WORKERS = frozenset({"released", "superseded", "verification_failed"})
 """Failures that say nothing about the worker."""
 
@@ -54,13 +62,17 @@ def count_abort(runtime: Runtime, transaction: Transaction, worker_id: UUID, pop
     values = {
         "id": worker_id,
         "popped_at": popped_at,
-        "most": ABORTS_AN_HOUR,
+        "usual": ABORTS_AN_HOUR,
+        "raided": ABORTS_IN_A_RAID,
+        "raid": Mode.RAID.value,
         "message": MAINTENANCE,
         "longest": _longest_silence(runtime),
+        "parts": _EVERY_PART,
     }
-    aborts = int(transaction.execute(_COUNT, values).scalar_one())
-    if aborts > ABORTS_AN_HOUR:
-        log.warning("worker.maintenance", worker_id=str(worker_id), aborts=aborts)
+    counted = transaction.execute(_COUNT, values).one()
+    if counted.crossed:
+        log.warning("worker.aborts", worker_id=str(worker_id), aborts=counted.aborts, maintenance=counted.maintenance)
+        suspect(transaction, counted.user_id, Suspected.TOO_MANY_ABORTS, worker_id)
 
 
 def say_alive(runtime: Runtime) -> None:
@@ -75,7 +87,9 @@ def note_heartbeats(runtime: Runtime) -> bool:
     """
     with runtime.database.statements() as transaction:
         began = (
-            transaction.execute(_BEAT, {"names": _parts_there(runtime), "longest": _longest_silence(runtime)})
+            transaction.execute(
+                _BEAT, {"names": _parts_there(runtime), "parts": [*Part], "longest": _longest_silence(runtime)}
+            )
             .scalars()
             .all()
         )
@@ -106,12 +120,19 @@ _COUNT = text(
         SELECT w.id, since.this_hour,
                CASE WHEN NOT blame.due THEN w.aborts WHEN since.this_hour THEN w.aborts + 1 ELSE 1 END AS aborts,
                CASE WHEN NOT blame.due OR since.this_hour THEN w.aborts_since ELSE now() END AS aborts_since,
-               blame.due AND NOT w.maintenance AND since.this_hour AND w.aborts >= :most AS too_many
+               blame.due AND since.this_hour AND w.aborts = most.aborts AS crossed,
+               blame.due AND NOT w.maintenance AND since.this_hour AND w.aborts >= most.aborts AND NOT most.raid
+                   AS too_many
         FROM workers w,
             LATERAL (SELECT COALESCE(w.aborts_since > now() - interval '1 hour', false) AS this_hour) since,
             (SELECT NOT EXISTS (SELECT 1 FROM outages o WHERE o.ended_at > :popped_at)
-                AND NOT EXISTS (SELECT 1 FROM heartbeats h WHERE h.at < now() - make_interval(secs => :longest))
-                AS due) blame
+                AND NOT EXISTS (
+                    SELECT 1 FROM heartbeats h
+                    WHERE h.name = ANY(CAST(:parts AS text[])) AND h.at < now() - make_interval(secs => :longest)
+                )
+                AS due) blame,
+            (SELECT raid, CASE WHEN raid THEN CAST(:raided AS integer) ELSE :usual END AS aborts
+             FROM (SELECT EXISTS (SELECT 1 FROM modes WHERE name = :raid AND is_on) AS raid) mode) most
         WHERE w.id = :id
         FOR UPDATE OF w
     )
@@ -123,7 +144,7 @@ _COUNT = text(
         maintenance_message = CASE WHEN counted.too_many THEN :message ELSE w.maintenance_message END
     FROM counted
     WHERE w.id = counted.id
-    RETURNING w.aborts
+    RETURNING w.user_id, w.aborts, w.maintenance, counted.crossed
     """
 )
 
@@ -136,7 +157,8 @@ _BEAT = text(
         RETURNING began_at
     ), gone AS (
         DELETE FROM heartbeats
-        WHERE at < now() - interval '1 day' AND name <> ALL(CAST(:names AS text[]))
+        WHERE at < now() - interval '1 day' AND name = ANY(CAST(:parts AS text[]))
+            AND name <> ALL(CAST(:names AS text[]))
     ), beat AS (
         INSERT INTO heartbeats (name, at) SELECT name, now() FROM unnest(CAST(:names AS text[])) name
         ON CONFLICT (name) DO UPDATE SET at = greatest(heartbeats.at, excluded.at)

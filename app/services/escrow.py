@@ -11,6 +11,7 @@ from app.domain.pricing import KUDOS
 from app.services.accounts import Role, set_role
 from app.services.kudos import lock_account
 from app.services.runtime import Runtime
+from app.services.suspicions import IS_SUSPICIOUS
 
 BATCH = 200
 
@@ -27,7 +28,10 @@ def review_escrow(runtime: Runtime) -> None:
         with runtime.database.transaction() as transaction:
             lock_account(transaction, row.user_id)
             if not trusted and earns_trust(
-                escrow=escrow_of(transaction, row.user_id), age=row.age, flagged=row.flagged, threshold=threshold
+                escrow=escrow_of(transaction, row.user_id),
+                age=row.age,
+                suspected=row.flagged or row.suspicious,
+                threshold=threshold,
             ):
                 set_role(transaction, row.user_id, Role.TRUSTED, held=True)
                 log.info("account.trusted", user_id=row.user_id)
@@ -47,13 +51,14 @@ def _release(transaction: Transaction, user_id: int) -> None:
 
 
 _WAITING = text(
-    """
-    SELECT b.user_id, u.trusted, u.flagged, now() - u.created_at AS age
+    f"""
+    SELECT b.user_id, u.trusted, u.flagged, {IS_SUSPICIOUS.format(account="u.id")} AS suspicious,
+           now() - u.created_at AS age
     FROM balances b JOIN users u ON u.id = b.user_id
     WHERE b.escrow > 0 AND NOT u.deleted AND (u.trusted OR b.escrow > :threshold)
     ORDER BY u.trusted DESC, b.escrow DESC
     LIMIT :limit
-    """
+    """  # noqa: S608 - joined from constants
 )
 
 _ESCROW_SUM = """

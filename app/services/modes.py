@@ -42,6 +42,13 @@ class Modes:
             self._looked_at = time.monotonic()
         return self._on
 
+    def current(self) -> frozenset[Mode]:
+        """Return the modes that are on, as of a second ago at most; for callers without a transaction of their own."""
+        if time.monotonic() - self._looked_at < FRESH_SECONDS:
+            return self._on
+        with self._database.statements() as transaction:
+            return self.now(transaction)
+
     def read(self, api_key: str | None) -> dict[str, bool]:
         """Return the modes as of now; with a moderator's key also those that are not for everybody.
 

@@ -13,6 +13,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.exc import IntegrityError
 
 from app.adapters.database import Transaction
+from app.domain.addresses import source_of
 from app.domain.contract import ChatRequest
 from app.domain.declaration import Declaration
 from app.domain.errors import AnonForbiddenWorker, BadRequest, WorkerMaintenance, WrongCredentials
@@ -32,6 +33,7 @@ from app.services.release_job import reclassify
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.walks import Walks
+from app.services.worker_screen import WorkerScreen
 from config.fault_points import FaultPoint, reach
 
 CHECK_IN_SECONDS = 10.0
@@ -91,23 +93,24 @@ class Pop:
         self._classes = classes
         self._queue_info = queue_info
         self._walks = Walks()
+        self._screen = WorkerScreen(runtime)
 
-    def __call__(self, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
-        """Give the worker its next job.
+    def __call__(self, api_key: str, declaration: Declaration, pop_key: str | None, address: str = "") -> Job:
+        """Give the worker that calls from this address its next job.
 
         The same `pop_key` gets the same job again, so a lost answer strands nothing
-        (details D15). Raises InvalidApiKey, AnonForbiddenWorker, WrongCredentials, BadRequest
-        or WorkerMaintenance.
+        (details D15). Raises InvalidApiKey, AnonForbiddenWorker, WrongCredentials, BadRequest,
+        WorkerMaintenance, or what `WorkerScreen` refuses with.
         """
         if declaration.prompt_jobs and not (declaration.chat_jobs or declaration.models):
             raise BadRequest("'models' is required for text jobs: name the models that the worker serves.")
         try:
             with self._runtime.database.statements() as transaction:
-                job = self._pop(transaction, api_key, declaration, pop_key)
+                job = self._pop(transaction, api_key, declaration, pop_key, address)
         except IntegrityError:
             # The twin of this pop key, or of this new worker's name, committed first: now it can be read.
             with self._runtime.database.statements() as transaction:
-                job = self._pop(transaction, api_key, declaration, pop_key)
+                job = self._pop(transaction, api_key, declaration, pop_key, address)
         job = self._with_lease(job, api_key)
         POPS.labels("yes" if job.ids else "no").inc()
         return job
@@ -133,14 +136,17 @@ class Pop:
                 return Job(job.worker_id)
         return replace(job, payload=job.payload | {"stream": False})
 
-    def _pop(self, transaction: Transaction, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
+    def _pop(
+        self, transaction: Transaction, api_key: str, declaration: Declaration, pop_key: str | None, address: str
+    ) -> Job:
         seen = transaction.execute(
             _IDENTIFY, {"digest": digest(api_key), "name": declaration.name, "pop_key": pop_key}
         ).one_or_none()
         if seen is None:
             raise refused_key()
         _check_owner(seen)
-        worker_id = self._check_in(transaction, seen, declaration)
+        self._screen(transaction, seen, declaration, address)
+        worker_id = self._check_in(transaction, seen, declaration, address)
         candidate = Candidate(
             id=str(worker_id), declaration=declaration, trusted=seen.trusted, speeds=seen.speeds or {}
         )
@@ -163,12 +169,12 @@ class Pop:
             )
         return Job(popping.worker_id, skipped=self._queue_info.skipped(transaction, popping.candidate))
 
-    def _check_in(self, transaction: Transaction, seen: Row[Any], declaration: Declaration) -> UUID:
-        """Note that the worker is here and what it declares, when that is news."""
-        stored = declaration.stored()
+    def _check_in(self, transaction: Transaction, seen: Row[Any], declaration: Declaration, address: str) -> UUID:
+        """Note that the worker is here, from where, and what it declares, when that is news."""
+        stored, source = declaration.stored(), source_of(address) if address else ""
         if seen.worker_id is not None:
             age = (datetime.now(UTC) - seen.last_seen_at).total_seconds()
-            if age < CHECK_IN_SECONDS and seen.declaration == stored:
+            if age < CHECK_IN_SECONDS and seen.declaration == stored and seen.address == source:
                 return UUID(str(seen.worker_id))
         worker_id = seen.worker_id or uuid4()
         transaction.execute(
@@ -177,6 +183,7 @@ class Pop:
                 "id": worker_id,
                 "user_id": seen.user_id,
                 "name": declaration.name,
+                "address": source,
                 "declaration": Jsonb(stored),
                 "model_id": declaration.model_id if declaration.chat_jobs else None,
                 "online": self._runtime.settings.worker_online_seconds,
@@ -276,7 +283,8 @@ def _payload(row: Row[Any], declaration: Declaration) -> dict[str, Any]:
 # whose cost follows the number of classes and not the length of the queue).
 _IDENTIFY = text(
     """
-    SELECT u.id AS user_id, u.trusted, w.id AS worker_id, w.user_id AS owner_id, w.maintenance,
+    SELECT u.id AS user_id, u.trusted, u.flagged, u.vpn, u.worker_invited, w.address,
+           w.id AS worker_id, w.user_id AS owner_id, w.maintenance,
            w.maintenance_message, w.last_seen_at, w.declaration, w.paused,
            COALESCE(w.failed_at > now() - interval '1 day', false) AS failed_lately,
            (SELECT jsonb_object_agg(s.model, s.tokens_per_second) FROM worker_speeds s WHERE s.worker_id = w.id)
@@ -313,9 +321,10 @@ _CHECK_IN = text(
         SELECT CAST(:model_id AS text) WHERE CAST(:model_id AS text) IS NOT NULL
         ON CONFLICT DO NOTHING
     )
-    INSERT INTO workers (id, user_id, name, declaration, last_seen_at)
-    VALUES (:id, :user_id, :name, :declaration, now())
-    ON CONFLICT (id) DO UPDATE SET declaration = excluded.declaration, last_seen_at = now(),
+    INSERT INTO workers (id, user_id, name, address, declaration, last_seen_at)
+    VALUES (:id, :user_id, :name, :address, :declaration, now())
+    ON CONFLICT (id) DO UPDATE SET
+        declaration = excluded.declaration, address = excluded.address, last_seen_at = now(),
         uptime_seconds = workers.uptime_seconds + CASE
             WHEN workers.last_seen_at > now() - make_interval(secs => :online)
             THEN extract(epoch FROM now() - workers.last_seen_at) ELSE 0 END

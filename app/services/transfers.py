@@ -13,6 +13,8 @@ from app.domain.admission_rules import REGISTERED_FLOOR
 from app.domain.errors import (
     BadRequest,
     EducationCannotSendKudos,
+    FaultWhenKudosReceiving,
+    FaultWhenKudosSending,
     IdempotencyKeyConflict,
     InvalidApiKey,
     InvalidTargetUsername,
@@ -34,6 +36,7 @@ from app.models.account import AccountKind
 from app.services.accounts import SPENT_WITH, CallersKey, authenticate
 from app.services.kudos import balance, lock_account
 from app.services.runtime import Runtime
+from app.services.suspicions import IS_SUSPICIOUS
 from config.fault_points import FaultPoint, reach
 
 LONGEST_IDEMPOTENCY_KEY = 255
@@ -147,6 +150,10 @@ def _check_accounts(source: Row[Any], target: Row[Any]) -> None:
         raise SourceAccountFlagged("This account is flagged and cannot give kudos. Ask a moderator.")
     if target.flagged:
         raise TargetAccountFlagged("That account is flagged and takes no kudos.", param="username")
+    if source.suspicious:
+        raise FaultWhenKudosSending("This account is suspected of misuse and cannot give kudos. Ask a moderator.")
+    if target.suspicious:
+        raise FaultWhenKudosReceiving("That account is suspected of misuse and takes no kudos.", param="username")
     if source.education:
         raise EducationCannotSendKudos("An account with the education role cannot give kudos.")
 
@@ -199,14 +206,18 @@ def _check_key(idempotency_key: str | None) -> None:
         raise BadRequest("Idempotency-Key: must have 1 to 255 printable characters.", param="Idempotency-Key")
 
 
-_ACCOUNT = text("SELECT id, username, kind, flagged, education, deleted FROM users WHERE id = :id")
+_FACTS = (
+    f"u.id, u.username, u.kind, u.flagged, u.education, u.deleted, {IS_SUSPICIOUS.format(account='u.id')} AS suspicious"
+)
+
+_ACCOUNT = text(f"SELECT {_FACTS} FROM users u WHERE u.id = :id")  # noqa: S608 - joined from constants
 
 _SHARED_KEY = text(
-    """
-    SELECT u.id, u.username, u.kind, u.flagged, u.education, u.deleted, k.expires_at
+    f"""
+    SELECT {_FACTS}, k.expires_at
     FROM api_keys k JOIN users u ON u.id = k.user_id
     WHERE k.shared_id = :shared_id AND k.revoked_at IS NULL
-    """
+    """  # noqa: S608 - joined from constants
 )
 
 _DONE = text(

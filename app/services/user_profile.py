@@ -77,43 +77,56 @@ class ReadUser:
         Raises UserNotFound, and InvalidApiKey for a key that is no good.
         """
         with self._database.statements() as transaction:
-            private = False
+            private = moderates = False
             if api_key is not None:
                 caller = authenticate(transaction, api_key)
                 own = caller.user_id == user_id and not caller.is_anonymous
-                private = not caller.key.is_shared and (own or caller.moderator)
-            return _read(transaction, user_id, private=private)
+                moderates = caller.moderates
+                private = moderates or (own and not caller.key.is_shared)
+            return _read(transaction, user_id, private=private, moderates=moderates)
 
 
-def _read(transaction: Transaction, user_id: int, *, private: bool) -> dict[str, Any]:
+def _read(transaction: Transaction, user_id: int, *, private: bool, moderates: bool = False) -> dict[str, Any]:
     row = transaction.execute(_USERS, {"ids": [user_id]}).one_or_none()
     if row is None or row.kind == AccountKind.SYSTEM:
         raise UserNotFound(f"No account has the id {user_id}.")
     shown = _shown(row)
-    return shown | _private(transaction, row) if private else shown
+    if private:
+        shown |= _private(transaction, row)
+    if moderates:
+        shown |= {"suspicious": int(row.suspicions), "admin_comment": row.admin_comment}
+    return shown
 
 
 def _shown(row: Row[Any]) -> dict[str, Any]:
     """Return what everybody may know of an account."""
     totals = row.totals or {}
-    return {
-        "username": alias_of(row.username, row.id),
-        "id": row.id,
-        "kudos": kudos(int(row.balance)),
-        "kudos_details": _details(totals),
-        "records": _records(totals),
-        "styles": [],
-        "worker_count": len(row.worker_ids),
-        "service": row.kind == AccountKind.SERVICE,
-        "pseudonymous": row.kind != AccountKind.ANONYMOUS,
-        "account_age": int((datetime.now(UTC) - row.created_at).total_seconds()),
-    } | {role.value: getattr(row, role.value) for role in Role}
+    public = {"worker_ids": [str(worker_id) for worker_id in row.worker_ids]} if row.public_workers else {}
+    return (
+        public
+        | {
+            "username": alias_of(row.username, row.id),
+            "id": row.id,
+            "kudos": kudos(int(row.balance)),
+            "kudos_details": _details(totals),
+            "records": _records(totals),
+            "styles": [],
+            "worker_count": len(row.worker_ids),
+            "service": row.kind == AccountKind.SERVICE,
+            "pseudonymous": row.kind != AccountKind.ANONYMOUS,
+            "account_age": int((datetime.now(UTC) - row.created_at).total_seconds()),
+        }
+        | {role.value: getattr(row, role.value) for role in Role}
+    )
 
 
 def _private(transaction: Transaction, row: Row[Any]) -> dict[str, Any]:
     """Return what only the account itself and moderators may know."""
     return {
         "concurrency": row.concurrency,
+        "worker_invited": row.worker_invited,
+        "public_workers": row.public_workers,
+        "contact": row.contact,
         "worker_ids": [str(worker_id) for worker_id in row.worker_ids],
         "sharedkey_ids": [str(shared_id) for shared_id in row.sharedkey_ids],
         "active_generations": {
@@ -160,7 +173,8 @@ _USERS = text(
                AS open_requests,
            (SELECT jsonb_object_agg(t.kind, jsonb_build_object(
                 'amount', t.amount, 'entries', t.entries, 'tokens', t.tokens))
-            FROM kudos_totals t WHERE t.user_id = u.id) AS totals
+            FROM kudos_totals t WHERE t.user_id = u.id) AS totals,
+           (SELECT count(*) FROM suspicions s WHERE s.user_id = u.id) AS suspicions
     FROM users u WHERE u.id = ANY(CAST(:ids AS bigint[]))
     """  # noqa: S608 - joined from constants
 )

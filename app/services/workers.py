@@ -17,6 +17,7 @@ from app.domain.errors import (
     WorkerNameAlreadyExists,
     WorkerNotFound,
 )
+from app.domain.name_rules import check_worker_texts, parse_words
 from app.domain.worker_profile import View, WorkerEdit, WorkerFacts, message_object, worker_object
 from app.services.accounts import Caller, alias_of, authenticate
 from app.services.runtime import Runtime
@@ -31,6 +32,7 @@ class Workers:
 
     def __init__(self, runtime: Runtime) -> None:
         self._database = runtime.database
+        self._words = parse_words(runtime.settings.refused_name_words)
         self._online = runtime.settings.worker_online_seconds
 
     def list_online(self, api_key: str | None, name: str | None = None) -> list[dict[str, Any]]:
@@ -69,7 +71,7 @@ class Workers:
         """Change a worker and return what was changed, and nothing else.
 
         Raises InvalidApiKey, WorkerNotFound, NotOwner, NotModerator for `paused`,
-        NoWorkerModSelected, or WorkerNameAlreadyExists.
+        NoWorkerModSelected, WorkerNameAlreadyExists, or what `check_worker_texts` raises.
         """
         try:
             with self._database.transaction() as transaction:
@@ -79,6 +81,7 @@ class Workers:
                     raise NotModerator("paused: only a moderator may pause a worker.", param="paused")
                 if wanted.changes_nothing:
                     raise NoWorkerModSelected("Name what to change: maintenance, info, name, or paused.")
+                check_worker_texts(wanted.name, wanted.info, self._words)
                 transaction.execute(_EDIT, _changes(worker_id, wanted))
         except IntegrityError:
             raise WorkerNameAlreadyExists("name: another worker has this name.", param="name") from None
@@ -164,13 +167,18 @@ def _facts(row: Row[Any]) -> WorkerFacts:
         uptime_rewards=row.uptime_rewards,
         uptime_seconds=row.uptime_seconds,
         messages=[message_object(message) for message in row.messages or ()],
+        owner_is_public=row.public_workers,
+        suspicions=row.suspicions,
+        address=row.address,
+        contact=row.contact,
     )
 
 
 _WORKERS = """
     SELECT w.id, w.name, w.user_id, w.declaration, w.maintenance, w.paused, w.info, w.uptime_seconds,
            w.uptime_rewards, w.last_seen_at > now() - make_interval(secs => :online) AS online,
-           u.username, u.trusted, u.flagged,
+           u.username, u.trusted, u.flagged, u.public_workers, u.contact, w.address,
+           (SELECT count(*) FROM suspicions x WHERE x.worker_id = w.id) AS suspicions,
            COALESCE(t.fulfilled, 0) AS fulfilled, COALESCE(t.uncompleted, 0) AS uncompleted,
            COALESCE(t.rewards, 0) AS rewards,
            (SELECT avg(s.tokens_per_second) FROM worker_speeds s WHERE s.worker_id = w.id) AS tokens_per_second,

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0008_progress"
-down_revision = "0006_statistics"
+down_revision = "0007_countermeasures"
 branch_labels = None
 depends_on = None
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from front.addresses import UNKNOWN, client_address, source_of
+from app.domain.addresses import source_of
+from front.addresses import UNKNOWN, client_address
 
 PEER = "10.0.0.1"
 
@@ -33,14 +34,6 @@ def test_the_address_is_counted_from_the_right(forwarded: list[str], proxies: in
 
 def test_a_peer_without_an_address_is_unknown() -> None:
     assert client_address(None, [], 0) == UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("address", "source"),
-    [("1.2.3.4", "1.2.3.4"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("::1", "::/64")],
-)
-def test_an_ipv6_source_is_its_64(address: str, source: str) -> None:
-    assert source_of(address) == source
 
 
 @given(st.lists(st.text(max_size=20), max_size=4), st.integers(0, 4))

@@ -48,6 +48,9 @@ FAST = {
     "QUEUE_REFRESH_SECONDS": "1",
     "GENERATION_TTL_FLOOR_SECONDS": "6",
     "SCHEMA_LIMIT_SECONDS": "1",
+    # Every flow comes from one address, and most with one key.
+    "RATE_LIMITS": "false",
+    "WORKERS_UNTRUSTED": "100000",
 }
 
 

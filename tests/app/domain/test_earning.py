@@ -24,8 +24,8 @@ def test_an_uptime_window_earns_by_the_largest_size_served(context: int, models:
 
 
 @pytest.mark.parametrize(
-    ("escrow", "days", "flagged", "earned"),
+    ("escrow", "days", "suspected", "earned"),
     [(1001, 7, False, True), (1000, 7, False, False), (1001, 6, False, False), (1001, 7, True, False)],
 )
-def test_trust_takes_kudos_time_and_no_flag(escrow: int, days: int, flagged: bool, earned: bool) -> None:
-    assert earns_trust(escrow=escrow, age=timedelta(days=days), flagged=flagged, threshold=1000) is earned
+def test_trust_takes_kudos_time_and_no_flag(escrow: int, days: int, suspected: bool, earned: bool) -> None:
+    assert earns_trust(escrow=escrow, age=timedelta(days=days), suspected=suspected, threshold=1000) is earned

@@ -63,6 +63,7 @@ def settings(services: LocalServices, database_url: str) -> Settings:
         redis_url=own_redis(services),
         verdict_wait_seconds=0,
         rescue_after_seconds=1,
+        workers_untrusted=1000,
     )
 
 

@@ -3,7 +3,7 @@
 from celery import Celery
 
 from app.factory import create_app
-from app.heartbeat import say_alive_for_life
+from app.services.heartbeat import say_alive_for_life
 from app.services.runtime import build_runtime
 from config.logging import configure_logging
 from config.orphans import end_with_parent

@@ -19,7 +19,6 @@ from tests.support.horde import KEYS, MODEL, HordeProcesses
 from tests.support.services import free_port
 
 IMAGE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
-DEADLINE_SECONDS = 3
 
 
 @dataclass
@@ -41,10 +40,10 @@ class Scene:
             client.chat.completions.create(**body)
         return caught.value
 
-    def refused_in_a_hurry(self, **more: Any) -> openai.APIStatusError:
-        """The same at a front that waits for a few seconds only."""
-        passkey = {"SERVICE_PASSKEY": KEYS.service_passkey, "DEFAULT_DEADLINE_SECONDS": str(DEADLINE_SECONDS)}
-        with running_front(self.folder, self.horde.native, self.horde.services.redis_url, **passkey) as front:
+    def refused_in_a_hurry(self, seconds: int, **more: Any) -> openai.APIStatusError:
+        """The same at a front that waits for so many seconds only."""
+        settings = {"SERVICE_PASSKEY": KEYS.service_passkey, "DEFAULT_DEADLINE_SECONDS": str(seconds)}
+        with running_front(self.folder, self.horde.native, self.horde.services.redis_url, **settings) as front:
             return self.refused(base=front.url, **more)
 
     def idle_model(self, *, waiting: int = 0) -> str:
@@ -100,7 +99,7 @@ def fail_fast_without_a_thread(scene: Scene) -> openai.APIStatusError:
 
 def fail_fast_with_a_wait_above_the_budget(scene: Scene) -> openai.APIStatusError:
     model = scene.idle_model(waiting=5)
-    return scene.refused_in_a_hurry(model=model, **horde_options(availability_mode="fail_fast"))
+    return scene.refused_in_a_hurry(20, model=model, **horde_options(availability_mode="fail_fast"))
 
 
 def an_unknown_parameter(scene: Scene) -> openai.APIStatusError:
@@ -117,7 +116,7 @@ def kudos_that_cannot_be_held(scene: Scene) -> openai.APIStatusError:
 
 
 def the_deadline(scene: Scene) -> openai.APIStatusError:
-    return scene.refused_in_a_hurry(model=scene.idle_model())
+    return scene.refused_in_a_hurry(3, model=scene.idle_model())
 
 
 def a_worker_that_always_faults(scene: Scene) -> openai.APIStatusError:

@@ -3,6 +3,7 @@
 import pytest
 
 from app.adapters.database import STATEMENTS
+from app.services.refresh_queue import refresh_queue
 from tests.app.api.conftest import Call
 from tests.app.services.conftest import World
 
@@ -32,6 +33,7 @@ def snapshots_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_read_takes_as_few_statements_as_it_did(world: World, get: Call, path: str, statements: int) -> None:
     for number in range(3):
         world.pop(name=f"box {number}", prompt_jobs=True)
+    refresh_queue(world.runtime)
     get("/status/performance")
     get(path)
     before = STATEMENTS._value.get()

@@ -101,9 +101,7 @@ def test_a_worker_that_went_offline_is_still_read_by_its_id_and_name(world: Worl
     assert get("/workers/name/box")["id"] == worker_id
 
 
-@pytest.mark.parametrize(
-    "path", [f"/workers/{NOBODYS}", "/workers/no-uuid", "/workers/name/nobody", "/workers/name/%00"]
-)
+@pytest.mark.parametrize("path", [NOBODYS, "no-uuid", "name/nobody", "name/%00"])
 def test_a_worker_that_is_not_there_is_404(refused: Call, path: str) -> None:
     assert refused("GET", f"/workers/{path}") == (404, "WorkerNotFound")
 

@@ -101,7 +101,7 @@ def main() -> None:
     single = ask(SingleWorkerDetailsRequest(worker_id=own.id_))
     models = ask(HordeStatusModelsAllRequest(type=MODEL_TYPE.text))
     performance = ask(HordePerformanceRequest())
-    lists = (TextStatsModelsTotalRequest(), TextStatsModelsRequest(), NewsRequest(), ListUsersDetailsRequest())
+    lists = (TextStatsModelsTotalRequest(), TextStatsModelsRequest(), NewsRequest(), ListUsersDetailsRequest(page=1))
     for request in lists:
         ask(request)
     version = AIHordeAPISimpleClient().heartbeat_request().version

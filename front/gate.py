@@ -23,7 +23,7 @@ from hypercorn.typing import (
 )
 
 from front import errors
-from front.addresses import client_address
+from front.addresses import Network, client_address
 from front.drain import Drain
 from front.exchange import Exchange, attach
 
@@ -32,6 +32,9 @@ SEND_SECONDS = 30.0
 
 DISCARD_FACTOR = 8
 """How much of a body beyond the limit is read and thrown away, so that the client hears the 413."""
+
+IMAGE_PATHS = frozenset({"/v1/chat/completions", "/api/v2/generate/chat/async", "/v2/generate/chat/async"})
+"""Paths whose bodies may hold images."""
 
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that answer during a drain too."""
@@ -60,7 +63,8 @@ class GateLimits:
     """What the gate bounds."""
 
     body_bytes: int
-    trusted_proxies: int
+    image_body_bytes: int
+    trusted_proxies: int | tuple[Network, ...]
     send_seconds: float = SEND_SECONDS
 
 
@@ -114,6 +118,8 @@ class Gate:
         if self._drain.started and scope["path"] not in ALWAYS_OPEN:
             await reply.draining(scope["path"])
             return
+        if scope["path"] in IMAGE_PATHS:
+            exchange.body_limit = self._limits.image_body_bytes
         attach(scope, exchange)
         counted = scope["path"] not in ALWAYS_OPEN
         if counted:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 from yarl import URL
 
@@ -286,3 +287,53 @@ async def test_no_key_and_no_prompt_is_logged(
     asking.cancel()
     await native.called("DELETE", f"/api/v2/generate/chat/status/{request_id}")
     assert "a-secret" not in front.log.read_text()
+
+
+async def test_a_client_that_leaves_behind_a_pipelined_byte_cancels_its_request(
+    front: FrontProcess, native: ScriptedNative
+) -> None:
+    _, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    body = orjson.dumps(BODY)
+    writer.write(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (PATH.encode(), len(body)))
+    writer.write(body + b"G")
+    request_id = await native.submitted()
+    writer.close()
+    await native.called("DELETE", f"/api/v2/generate/chat/status/{request_id}", seconds=2)
+
+
+async def test_pipelined_requests_are_answered_in_turn(
+    front: FrontProcess, native: ScriptedNative, signals: Signals
+) -> None:
+    reader, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    body = orjson.dumps(BODY)
+    first = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (PATH.encode(), len(body)) + body
+    second = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    writer.write(first + second[:9])
+    request_id = await native.submitted()
+    writer.write(second[9:])
+    native.finish(request_id)
+    signals.chat(request_id)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert answer.index(b"chatcmpl-") < answer.index(b'"alive"')
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"NOT HTTP\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_refused_in_the_envelope(front: FrontProcess, raw: bytes) -> None:
+    reader, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    writer.write(raw)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer[:11] == b"HTTP/1.1 4" + answer[10:11]
+    assert b'"type":"invalid_request_error"' in answer
+    writer.close()

@@ -14,6 +14,7 @@ from yarl import URL
 from tests.front.process.conftest import QUICK, Signals
 from tests.front.process.front_process import FrontProcess, running_front
 from tests.front.process.scripted_native import SUBMIT, ScriptedNative
+from tests.front.process.waiting import eventually
 from tests.support.services import RunningService
 
 BODY: dict[str, Any] = {"model": "demo-8b", "messages": [{"role": "user", "content": "Hi"}]}
@@ -286,6 +287,25 @@ async def test_no_key_and_no_prompt_is_logged(
     request_id = await native.submitted()
     asking.cancel()
     await native.called("DELETE", f"/api/v2/generate/chat/status/{request_id}")
+    assert "a-secret" not in front.log.read_text()
+
+
+async def test_the_access_log_tells_what_was_asked_and_nothing_that_could_be_a_key(
+    front: FrontProcess, client: aiohttp.ClientSession
+) -> None:
+    path = "/api/v2/sharedkeys/a-secret-key-of-22-char"
+    headers = {"X-Request-Id": "logged-1", "apikey": "a-secret-key"}
+    async with client.get(f"{front.url}{path}?apikey=a-secret-query", headers=headers) as response:
+        assert response.status == 404
+
+    def lines() -> list[dict[str, Any]]:
+        return [line for line in map(orjson.loads, front.log.read_bytes().splitlines()) if "call_id" in line]
+
+    await eventually(lambda: any(line["call_id"] == "logged-1" for line in lines()), "nothing is logged")
+    line = next(line for line in lines() if line["call_id"] == "logged-1")
+    assert (line["event"], line["method"], line["status"]) == ("request", "GET", 404)
+    assert line["path"] == "/api/v2/sharedkeys/..."
+    assert line["seconds"] >= 0
     assert "a-secret" not in front.log.read_text()
 
 

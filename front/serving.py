@@ -14,7 +14,7 @@ from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
-from hypercorn.events import Closed, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ASGIFramework, ConnectionState, LifespanState
@@ -63,7 +63,12 @@ async def _end(connections: "set[asyncio.Task[None]]", seconds: float) -> None:
 
 
 class Connection(TCPServer):
-    """One client's connection, which is noticed to end whatever is going on."""
+    """One client's connection, which is noticed to end whatever is going on, and then ends at once.
+
+    Hypercorn lets a connection whose client has left live on for the keep-alive time.
+    """
+
+    _client_left = False
 
     async def run(self) -> None:
         """Serve the connection to its end."""
@@ -80,10 +85,17 @@ class Connection(TCPServer):
                 await self.protocol.initiate()
                 await self.idle_task.restart(group, self._idle_timeout)
                 await self._read_data()
+                self._client_left = True
+                await self.idle_task.stop()
         except OSError:
             pass  # the client was gone before its address could be read
         finally:
             await self._close()
+
+    async def protocol_send(self, event: Event) -> None:
+        """Send, or note whether the connection is idle, which no longer matters once its client has left."""
+        if not (self._client_left and isinstance(event, Updated)):
+            await super().protocol_send(event)
 
     async def _read_data(self) -> None:
         data = await self._received()

@@ -15,7 +15,7 @@ from tests.support.services import free_port, wait_until
 
 PASSKEY = "a-passkey-of-the-tests"
 ROOT = Path(__file__).resolve().parents[3]
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 
 
 @dataclass

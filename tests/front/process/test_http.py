@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import psutil
 import pytest
 from yarl import URL
 
@@ -357,3 +358,19 @@ async def test_what_is_no_http_is_refused_in_the_envelope(front: FrontProcess, r
     assert answer[:11] == b"HTTP/1.1 4" + answer[10:11]
     assert b'"type":"invalid_request_error"' in answer
     writer.close()
+
+
+async def test_a_connection_whose_client_has_left_is_closed_at_once(front: FrontProcess) -> None:
+    process = psutil.Process(front.process.pid)
+    opened = [await asyncio.open_connection(URL(front.url).host, URL(front.url).port) for _ in range(30)]
+    for number, (reader, writer) in enumerate(opened):
+        if number % 3 == 0:
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b"alive")
+        elif number % 3 == 1:
+            writer.write(b"GET /hea")
+    await eventually(lambda: process.num_fds() >= 30, "the connections are not there")
+    before = process.num_fds()
+    for _, writer in opened:
+        writer.close()
+    await eventually(lambda: process.num_fds() <= before - 30, "connections stay open", 5)

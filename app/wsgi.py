@@ -3,6 +3,7 @@
 from celery import Celery
 
 from app.factory import create_app
+from app.services.listening import keep_listening
 from app.services.runtime import build_runtime
 from config.logging import configure_logging
 from config.orphans import end_with_parent
@@ -13,4 +14,6 @@ configure_logging(settings, "web")
 end_with_parent()
 celery = Celery("horde")
 celery.config_from_object("celeryconfig")
-app = create_app(build_runtime(settings, celery, pool_size=settings.web_pool_size, application="web"))
+runtime = build_runtime(settings, celery, pool_size=settings.web_pool_size, application="web")
+app = create_app(runtime)
+keep_listening(runtime)

@@ -134,6 +134,7 @@ def main() -> None:
         finally:
             runtime.database.close()
             runtime.bus.close()
+            runtime.leases.close()
     ratio = report("one busy requester", busy, count) / report(f"{count} requesters", many, count)
     print(f"ratio {ratio:.2f}, at most {BAR}")
     if wrong:

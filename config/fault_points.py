@@ -19,6 +19,8 @@ class FaultPoint(StrEnum):
     REQUEST_STORED = "request.stored"
     REQUEST_SIGNALLED = "request.signalled"
     GENERATION_LEASED = "generation.leased"
+    LEASE_WRITTEN = "lease.written"
+    PROGRESS_POSTED = "progress.posted"
     REPLY_STORED = "reply.stored"
     VERDICT_DISPATCHED = "verdict.dispatched"
     FAULT_STORED = "fault.stored"

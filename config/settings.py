@@ -133,9 +133,16 @@ class FrontSettings(BaseSettings):
     verdict_wait_seconds: float = Field(
         default=2.0, ge=0, le=25, description="How long a worker's submit waits for its verdict."
     )
+    heartbeat_seconds: float = Field(
+        default=30.0, gt=0, description="Silence after which a worker that posted progress is taken for dead."
+    )
+    progress_retention_seconds: int = Field(
+        default=300, ge=1, le=86_400, description="A progress stream is kept this long after its job's end."
+    )
     pop_wait_seconds: int = Field(default=20, ge=0, le=25, description="Default hold of a pop on the front.")
     fallback_poll_seconds: float = Field(default=10.0, gt=0, description="The front's poll when no signal comes.")
     keep_alive_seconds: float = Field(default=15.0, gt=0, description="Silence before a stream gets a comment.")
+    stream_pacing: bool = Field(default=True, description="Spread a worker's posts evenly instead of in lumps.")
     drain_seconds: float = Field(default=25.0, ge=0, description="Time that open requests get after SIGTERM.")
     front_open_limit: int = Field(default=10_000, ge=1, description="Open requests of one front process.")
     front_source_limit: int = Field(default=64, ge=1, description="Open requests of one source.")

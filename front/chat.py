@@ -1,9 +1,7 @@
 """`POST /v1/chat/completions` (front F1, F3, F4)."""
 
-import logging
 import re
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from quart import Blueprint, Response, request
@@ -17,18 +15,16 @@ from app.domain.json_boundary import parse_object
 from front import errors, sse
 from front.addresses import source_of
 from front.bodies import read_body
-from front.completion import AnswerForm, Chunks, Reply, completion
+from front.completion import AnswerForm, completion
 from front.context import Front
 from front.errors import FrontError
 from front.exchange import Exchange, current_exchange
 from front.lifecycle import ChatCall
 from front.native import ANONYMOUS_KEY, Caller
 from front.responses import json_response
-from front.standing import Standing
+from front.streaming import read_reply, stream_events
 from front.submission import Order
 from front.wire import encode
-
-log = logging.getLogger(__name__)
 
 RESPONSE_MARGIN_SECONDS = 60.0
 """What sending may take beyond the deadline, before the server cuts a stream."""
@@ -113,7 +109,8 @@ def _refuse_length(size: int, asked: ChatRequest, limit: int) -> None:
 
 
 def _form(asked: ChatRequest) -> AnswerForm:
-    relayable = not asked.tools and asked.response_format is None
+    # Every chunk names the model that generated; of several it is not known before the reply is there.
+    is_live = not asked.tools and asked.response_format is None and len(asked.models) == 1
     return AnswerForm(
         created=int(time.time()),
         model=asked.models[0],
@@ -121,8 +118,8 @@ def _form(asked: ChatRequest) -> AnswerForm:
         prompt_tokens=estimate_tokens(flatten(asked.messages, asked.tools)),
         include_reasoning=asked.horde.include_reasoning,
         include_usage=asked.include_usage,
-        # Every chunk names the model that generated; of several it is not known before the reply is there.
-        opens_with_role=relayable and len(asked.models) == 1,
+        opens_with_role=is_live,
+        is_live=is_live,
     )
 
 
@@ -137,37 +134,11 @@ async def _submit(front: Front, call: ChatCall, models: tuple[str, ...]) -> None
 
 
 async def _plain(call: ChatCall, form: AnswerForm) -> Response:
-    standing = None
-    while standing is None:
-        standing = await call.reply(float("inf"))
-    return json_response(completion(_read(call, standing, form), call.request_id, form))
-
-
-def _read(call: ChatCall, standing: Standing, form: AnswerForm) -> Reply:
-    """The reply, or FrontError (502) for one that has not the shape that the horde promises."""
-    try:
-        return Reply.read(standing, call.request_id, form)
-    except (AttributeError, KeyError, TypeError):
-        log.exception("a reply cannot be read")
-        problem = errors.no_generation("the reply cannot be read")
-        raise FrontError(problem).after_submit() from None
+    standing = await call.final_reply()
+    return json_response(completion(read_reply(call, standing, form), call.request_id, form))
 
 
 def _stream(front: Front, call: ChatCall, form: AnswerForm) -> Response:
-    response = Response(_events(front, call, form), headers=dict(sse.HEADERS))
+    response = Response(stream_events(front, call, form), headers=dict(sse.HEADERS))
     response.timeout = front.settings.default_deadline_seconds + RESPONSE_MARGIN_SECONDS
     return response
-
-
-async def _events(front: Front, call: ChatCall, form: AnswerForm) -> AsyncIterator[bytes]:
-    """The stream: the opening at once, comments in silence, then the whole reply; or one error."""
-    chunks = Chunks(call.request_id, form)
-    with front.metrics.streams.track_inprogress():
-        try:
-            if form.opens_with_role:
-                yield chunks.opening()
-            while (standing := await call.reply(front.settings.keep_alive_seconds)) is None:
-                yield sse.KEEP_ALIVE
-            yield chunks.whole(_read(call, standing, form))
-        except FrontError as error:
-            yield sse.frame(error.problem.envelope()) + sse.DONE

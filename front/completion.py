@@ -23,6 +23,7 @@ class AnswerForm:
     include_reasoning: bool
     include_usage: bool
     opens_with_role: bool
+    is_live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +110,28 @@ class Chunks:
         """The role chunk, before anything is known of the reply."""
         return self._delta({"role": "assistant", "content": ""})
 
+    def text(self, key: str, text: str) -> bytes:
+        """More of the content or the reasoning, whose name in a delta is `key`."""
+        return self._delta({key: text})
+
     def whole(self, reply: Reply) -> bytes:
         """Everything after the opening, for a reply that is there as a whole."""
         self._model = reply.model
-        return b"".join(self._events(reply))
-
-    def _events(self, reply: Reply) -> Iterator[bytes]:
+        events = []
         if not self._form.opens_with_role:
-            yield self._delta({"role": "assistant", "content": "" if reply.content else None})
+            events.append(self._delta({"role": "assistant", "content": "" if reply.content else None}))
         if reply.reasoning:
-            yield self._delta({"reasoning_content": reply.reasoning})
+            events.append(self.text("reasoning_content", reply.reasoning))
         if reply.content:
-            yield self._delta({"content": reply.content})
+            events.append(self.text("content", reply.content))
+        return b"".join((*events, self.closing(reply)))
+
+    def closing(self, reply: Reply) -> bytes:
+        """Everything after the text of a reply."""
+        self._model = reply.model
+        return b"".join(self._last_events(reply))
+
+    def _last_events(self, reply: Reply) -> Iterator[bytes]:
         if reply.tool_calls:
             yield self._delta({"tool_calls": [{"index": at, **call} for at, call in enumerate(reply.tool_calls)]})
         usage_follows = self._form.include_usage

@@ -13,6 +13,8 @@ from front.lifecycle import Surroundings
 from front.metrics import FrontMetrics
 from front.models import ModelCatalog
 from front.native import NativeApi
+from front.progress_reader import ProgressReader
+from front.relay import LiveStreams
 from front.status_reads import StatusReads
 from front.timing import Patience
 
@@ -32,6 +34,8 @@ class Front:
     known_keys: KnownKeys
     pops: PopQueue
     models: ModelCatalog
+    progress: ProgressReader
+    live: LiveStreams
     surroundings: Surroundings
 
 
@@ -45,6 +49,13 @@ def build_front(settings: FrontSettings) -> Front:
     admission = Admission(settings.front_open_limit, settings.front_source_limit)
     bodies = BodyReaders(settings.front_body_readers)
     pops = PopQueue(doorbell)
+    progress = ProgressReader(
+        settings.redis_url,
+        metrics,
+        poll_seconds=settings.fallback_poll_seconds,
+        is_blind=lambda: not doorbell.connected,
+    )
+    doorbell.listen_to_progress(progress.rang, progress.ask_all)
     patience = Patience(
         deadline_seconds=settings.default_deadline_seconds,
         grace_seconds=settings.availability_grace_seconds,
@@ -67,6 +78,8 @@ def build_front(settings: FrontSettings) -> Front:
         known_keys=KnownKeys(),
         pops=pops,
         models=ModelCatalog(native),
+        progress=progress,
+        live=LiveStreams(progress, is_paced=settings.stream_pacing),
         surroundings=Surroundings(
             native, StatusReads(native, background), doorbell, background, drain, metrics, patience
         ),
@@ -77,10 +90,12 @@ def open_front(front: Front) -> None:
     """Connect; call it inside the running loop."""
     front.native.open()
     front.doorbell.start()
+    front.progress.start()
 
 
 async def close_front(front: Front, settle_seconds: float) -> None:
     """Let running cancels and releases end, then close every pool."""
     await front.background.settle(settle_seconds)
     await front.doorbell.close()
+    await front.progress.close()
     await front.native.close()

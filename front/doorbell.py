@@ -17,6 +17,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from app.domain.redis_keys import ChatEvent, chat_event
 from front.jitter import around_one, between
 from front.metrics import FrontMetrics
 
@@ -34,6 +35,8 @@ BACK_OFF_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
 RINGS_A_SECOND = 500
 """After a reconnect the rings are spread, so that not everybody reads at once."""
 
+PROGRESS_PAYLOAD = chat_event(ChatEvent.PROGRESS)
+
 Ring = Callable[[bytes], None]
 
 
@@ -43,14 +46,15 @@ class Bell:
     A ring with the `minor` payload is only remembered, until the waiter heeds it.
     """
 
-    __slots__ = ("_confirmed", "_heeded", "_minor", "_remembered", "_rung", "channel")
+    __slots__ = ("_confirmed", "_heeded", "_minor", "_remembered", "_rung", "_woken", "channel")
 
     def __init__(self, channel: str, minor: bytes) -> None:
         self.channel = channel
         self._minor = minor
         self._remembered = False
         self._heeded = False
-        self._rung = asyncio.Event()
+        self._rung = False
+        self._woken = asyncio.Event()
         self._confirmed: asyncio.Event | None = asyncio.Event()
 
     def ring(self, payload: bytes = b"") -> None:
@@ -58,14 +62,19 @@ class Bell:
         if payload == self._minor and not self._heeded:
             self._remembered = True
         else:
-            self._rung.set()
+            self._rung = True
+            self._woken.set()
+
+    def nudge(self) -> None:
+        """End the wait without a ring."""
+        self._woken.set()
 
     def heed_minor(self, *, heeded: bool) -> None:
         """Let minor rings wake the waiter too, one that is remembered among them; or not any more."""
         self._heeded = heeded
         if heeded and self._remembered:
             self._remembered = False
-            self._rung.set()
+            self.ring()
 
     def confirm(self) -> None:
         """From now on no ring is missed."""
@@ -82,9 +91,11 @@ class Bell:
         return confirmed
 
     async def wait(self, seconds: float) -> bool:
-        """Whether it rang within `seconds`; the ring is used up."""
-        rang = self._rung.is_set() or await _within(self._rung, seconds)
-        self._rung.clear()
+        """Whether it rang within `seconds`, or until it was nudged; the ring is used up."""
+        if not self._woken.is_set():
+            await _within(self._woken, seconds)
+        self._woken.clear()
+        rang, self._rung = self._rung, False
         return rang
 
 
@@ -113,7 +124,8 @@ class Doorbell:
             protocol=2,
         )
         self._metrics = metrics
-        self._bells: dict[str, Bell] = {}
+        self._bells: dict[str, tuple[Bell, ...]] = {}
+        self._on_progress: Callable[[str], None] | None = None
         self._listeners: dict[str, Ring] = {}
         self._doubters: list[Callable[[], None]] = []
         self._pubsub: PubSub | None = None
@@ -130,7 +142,7 @@ class Doorbell:
     @property
     def bells(self) -> int:
         """Waiters there are."""
-        return len(self._bells)
+        return sum(map(len, self._bells.values()))
 
     def listen(self, channel: str, listener: Ring, in_doubt: Callable[[], None]) -> None:
         """Hear every payload of a shared channel; `in_doubt` is called when some may be lost.
@@ -138,6 +150,11 @@ class Doorbell:
         That is when signals are interrupted, and when they arrive again. Call it before `start`.
         """
         self._listeners[channel] = listener
+        self._doubters.append(in_doubt)
+
+    def listen_to_progress(self, listener: Callable[[str], None], in_doubt: Callable[[], None]) -> None:
+        """Hear the channels on which a post was announced. No bell rings for a post; see `listen` for the rest."""
+        self._on_progress = listener
         self._doubters.append(in_doubt)
 
     def start(self) -> None:
@@ -154,9 +171,11 @@ class Doorbell:
     async def watch(self, channel: str, minor: bytes) -> Bell:
         """A bell for `channel`, confirmed by Redis unless that is down or slow."""
         bell = Bell(channel, minor)
-        self._bells[channel] = bell
+        others = self._bells.get(channel, ())
+        self._bells[channel] = (*others, bell)
         if self._pubsub is not None:
             self._wanted.add(channel)
+            self._unwanted.discard(channel)
             self._changed.set()
             try:
                 await bell.confirmation(CONFIRM_SECONDS)
@@ -167,13 +186,16 @@ class Doorbell:
 
     def forget(self, bell: Bell) -> None:
         """Take the bell down."""
+        there = self._bells.get(bell.channel, ())
+        left = tuple(each for each in there if each is not bell)
+        if left:
+            self._bells[bell.channel] = left
+            return
         if self._bells.pop(bell.channel, None) is None or self._pubsub is None:
             return
-        if bell.channel in self._wanted:
-            self._wanted.discard(bell.channel)
-        else:
-            self._unwanted.add(bell.channel)
-            self._changed.set()
+        self._wanted.discard(bell.channel)
+        self._unwanted.add(bell.channel)
+        self._changed.set()
 
     async def _run(self) -> None:
         failures = 0
@@ -208,8 +230,9 @@ class Doorbell:
         log.info("signals arrive again")
         loop = asyncio.get_running_loop()
         spread = len(self._bells) / RINGS_A_SECOND
-        for bell in self._bells.values():
-            loop.call_later(between(0.0, spread), bell.ring)
+        for bells in self._bells.values():
+            for bell in bells:
+                loop.call_later(between(0.0, spread), bell.ring)
         self._doubt()
 
     def _doubt(self) -> None:
@@ -244,13 +267,20 @@ class Doorbell:
     def _hear(self, message: dict[str, Any]) -> None:
         kind, channel = message["type"], message["channel"]
         if kind == "message":
-            name = channel.decode()
-            listener = self._listeners.get(name)
-            if listener is not None:
-                self._metrics.signal("queue")
-                listener(message["data"])
-            elif (bell := self._bells.get(name)) is not None:
-                self._metrics.signal("chat")
-                bell.ring(message["data"])
-        elif kind == "subscribe" and (bell := self._bells.get(channel.decode())) is not None:
-            bell.confirm()
+            self._hear_signal(channel.decode(), message["data"])
+        elif kind == "subscribe":
+            for bell in self._bells.get(channel.decode(), ()):
+                bell.confirm()
+
+    def _hear_signal(self, channel: str, payload: bytes) -> None:
+        listener = self._listeners.get(channel)
+        if listener is not None:
+            self._metrics.signal("queue")
+            listener(payload)
+        elif payload == PROGRESS_PAYLOAD and self._on_progress is not None:
+            self._metrics.signal("progress")
+            self._on_progress(channel)
+        else:
+            self._metrics.signal("chat")
+            for bell in self._bells.get(channel, ()):
+                bell.ring(payload)

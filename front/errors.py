@@ -213,6 +213,21 @@ def with_online_models(problem: Problem, hint: str, names: list[str]) -> Problem
     return replace(problem, message=problem.message + listed)
 
 
+def unknown_request() -> Problem:
+    """An id that no request has."""
+    return Problem(404, "RequestNotFound", "No request has this id, or it belongs to another account.")
+
+
+def bad_event_id() -> Problem:
+    """`Last-Event-ID` holds something that no event had."""
+    return Problem(
+        400,
+        "invalid_request",
+        "The header Last-Event-ID is not the id of an event of this stream. Leave it out to read from the beginning.",
+        param="Last-Event-ID",
+    )
+
+
 def unreachable() -> Problem:
     """No root of the native API answered."""
     return Problem(502, "HordeUnreachable", "The horde cannot be reached right now. Try again in a minute.")
@@ -237,6 +252,17 @@ def deadline_exceeded(seconds: float) -> Problem:
 def no_generation(reason: str) -> Problem:
     """The request ended without a reply."""
     return Problem(502, "NoGeneration", f"The request ended without a reply: {reason}. Send it again.")
+
+
+def diverged() -> Problem:
+    """The text that was streamed is not how the reply begins, so it cannot be completed."""
+    return Problem(
+        502,
+        "StreamDiverged",
+        "The worker that began this reply was replaced, and the other one's text differs from what was streamed. "
+        "Discard it and ask again.",
+        no_retry=True,
+    )
 
 
 def faulted(fault: Mapping[str, object] | None) -> Problem:

@@ -1,8 +1,8 @@
 """The front as one application.
 
 Its places: `chat` answers OpenAI's clients through `lifecycle`, `models` lists what is
-online, `pop_route` holds workers' pops, `passthrough` forwards the rest of the native
-API. Each is a blueprint of its own; a further surface is one more.
+online, `pop_route` holds workers' pops, `native_stream` follows a request, `passthrough`
+forwards the rest of the native API. Each is a blueprint of its own; a further surface is one more.
 """
 
 import logging
@@ -19,6 +19,7 @@ from front.errors import FrontError
 from front.gate import Gate, GateLimits
 from front.health import health_blueprint
 from front.models import models_blueprint
+from front.native_stream import native_stream_blueprint
 from front.pages import pages_blueprint
 from front.passthrough import passthrough_blueprint
 from front.pop_route import pop_blueprint
@@ -41,6 +42,7 @@ def create_app(front: Front) -> ASGIFramework:
         chat_blueprint(front),
         models_blueprint(front.models),
         pop_blueprint(front),
+        native_stream_blueprint(front),
         health_blueprint(front),
         pages_blueprint(),
         passthrough_blueprint(front),

@@ -86,6 +86,7 @@ class ChatCall:
     def __init__(self, surroundings: Surroundings, order: Order, *, fail_fast: bool) -> None:
         self.phase = Phase.READY
         self.request_id = order.proposed_id
+        self.relayed: Callable[[], Mapping[str, str] | None] = lambda: None
         self._around = surroundings
         self._order: Order | None = order
         self._caller = order.caller
@@ -129,6 +130,16 @@ class ChatCall:
             if time.monotonic() >= until:
                 return None
             await self._look(until)
+
+    async def final_reply(self) -> Standing:
+        """Wait for the reply, however long that takes.
+
+        Raises FrontError.
+        """
+        standing = None
+        while standing is None:
+            standing = await self.reply(float("inf"))
+        return standing
 
     def close(self) -> None:
         """End the call. A request that the horde may still hold is cancelled: its client has gone."""
@@ -259,7 +270,7 @@ class ChatCall:
         raise FrontError(problem).after_submit()
 
     def _cancel(self, *, doubtful: bool) -> None:
-        work = cancel(self._around.native, self.request_id, self._caller, doubtful=doubtful)
+        work = cancel(self._around.native, self.request_id, self._caller, self.relayed(), doubtful=doubtful)
         self._around.background.spawn(work, "cancel")
 
     def _interrupt(self) -> None:
@@ -273,16 +284,23 @@ class ChatCall:
         self.phase = target
 
 
-async def cancel(native: NativeApi, request_id: str, caller: Caller, *, doubtful: bool) -> None:
+async def cancel(
+    native: NativeApi, request_id: str, caller: Caller, relayed: Mapping[str, str] | None, *, doubtful: bool
+) -> None:
     """Cancel a request, with a few attempts.
 
+    `relayed`: the text that its client got, on which it is settled if Redis lost the posts (details D15).
     `doubtful`: its submit may still be on its way, so an unknown id is asked for again.
     """
     for pause in CANCEL_PAUSES_SECONDS:
         await asyncio.sleep(pause)
         try:
-            answer = await native.cancel(request_id, caller)
+            answer = await native.cancel(request_id, caller, relayed)
         except Unreachable:
+            continue
+        if answer.status in {400, 413}:
+            # Better cancelled without what was relayed than not at all.
+            relayed = None
             continue
         reach(FaultPoint.FRONT_CANCELLED)
         if answer.status == 200 or (answer.status == 404 and not doubtful):

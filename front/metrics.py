@@ -33,6 +33,17 @@ class FrontMetrics:
             buckets=LATENCY_SECONDS,
             registry=self._registry,
         )
+        self._progress_reads = Counter(
+            "horde_front_progress_reads",
+            "Reads of what workers post; one serves many streams.",
+            registry=self._registry,
+        )
+        self._progress_entries = Counter(
+            "horde_front_progress_entries", "Entries of progress streams that were read.", registry=self._registry
+        )
+        self._broken_streams = Counter(
+            "horde_front_broken_streams", "Streams ended by an error event.", ["code"], registry=self._registry
+        )
         self.streams = Gauge("horde_front_open_streams", "Streams that are open.", registry=self._registry)
 
     def gauge(self, name: str, help_text: str, value: Callable[[], float]) -> None:
@@ -59,6 +70,15 @@ class FrontMetrics:
     def job_released(self) -> None:
         """A job went back because its worker had gone."""
         self._releases.inc()
+
+    def progress_read(self, entries: int) -> None:
+        """Progress streams were read."""
+        self._progress_reads.inc()
+        self._progress_entries.inc(entries)
+
+    def stream_broke(self, code: str) -> None:
+        """A stream ended by an error event."""
+        self._broken_streams.labels(code).inc()
 
     def render(self) -> bytes:
         """The exposition text."""

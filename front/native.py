@@ -138,6 +138,14 @@ class NativeApi:
         """
         return await self._anywhere("GET", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
 
+    async def status_as(self, request_id: str, caller: Caller) -> Answer:
+        """Read a request's status with no other right than the caller's own.
+
+        Raises Unreachable.
+        """
+        headers = {**self._vouched(caller.address), "apikey": caller.api_key, "X-Request-Id": caller.request_id}
+        return await self._anywhere("GET", f"{_CHAT}/status/{request_id}", headers)
+
     @property
     def has_passkey(self) -> bool:
         """Whether the native API knows this front as one of its own."""
@@ -151,12 +159,16 @@ class NativeApi:
         headers = {**self._own, "Content-Type": "application/json"}
         return await self._anywhere("POST", "/internal/statuses", headers, encode({"seen": dict(seen)}))
 
-    async def cancel(self, request_id: str, caller: Caller) -> Answer:
-        """Cancel a request.
+    async def cancel(self, request_id: str, caller: Caller, relayed: Mapping[str, str] | None) -> Answer:
+        """Cancel a request; `relayed` is the text that the client got of it.
 
         Raises Unreachable.
         """
-        return await self._anywhere("DELETE", f"{_CHAT}/status/{request_id}", self.headers_for(caller))
+        path, headers = f"{_CHAT}/status/{request_id}", self.headers_for(caller)
+        if relayed is None:
+            return await self._anywhere("DELETE", path, headers)
+        headers["Content-Type"] = "application/json"
+        return await self._anywhere("DELETE", path, headers, encode({"relayed": dict(relayed)}))
 
     async def models(self) -> Answer:
         """The online chat models.

@@ -33,9 +33,21 @@ class Calling:
 
         Raises BadRequest when the call has none.
         """
-        if not self.api_key:
-            raise BadRequest("apikey: this header is required. 0000000000 is the anonymous key.", param="apikey")
-        return self.api_key
+        return _present(self.api_key)
+
+
+def require_key(horde_request: Request) -> str:
+    """Return the key of a call for which no other header matters.
+
+    Raises BadRequest when it has none.
+    """
+    return _present(horde_request.headers.get("apikey"))
+
+
+def _present(api_key: str | None) -> str:
+    if not api_key:
+        raise BadRequest("apikey: this header is required. 0000000000 is the anonymous key.", param="apikey")
+    return api_key
 
 
 def read_caller(horde_request: Request, passkeys: PasskeyCheck) -> Calling:

@@ -6,7 +6,8 @@ from app.api.callers import deadline_seconds, proposed_id, read_caller, request_
 from app.api.errors import json_response
 from app.api.services import services
 from app.domain.contract import Face, parse_chat_request
-from app.domain.json_boundary import parse_object
+from app.domain.json_boundary import parse_object, parse_worker_object
+from app.domain.progress import Relayed, parse_relayed
 from app.services.submit_request import Submission
 
 blueprint = Blueprint("chat", __name__)
@@ -49,8 +50,20 @@ def cancel(request_id: str) -> Response:
     """Cancel a request and answer with the status that it reached; a second cancel changes nothing."""
     uses = services()
     calling = read_caller(request, uses.passkeys)
-    found = uses.cancel_request(request_id_in(request_id), api_key=calling.api_key, trusted_front=calling.from_front)
+    found = uses.cancel_request(
+        request_id_in(request_id),
+        api_key=calling.api_key,
+        trusted_front=calling.from_front,
+        relayed=_relayed() if calling.from_front else None,
+    )
     return json_response(found)
+
+
+def _relayed() -> Relayed | None:
+    """Return what a front says in its cancel that it had relayed; any other caller's body is not read."""
+    request.max_content_length = services().reply_limit_bytes
+    body = request.get_data(cache=False)
+    return parse_relayed(parse_worker_object(body)) if body else None
 
 
 @blueprint.get("/generate/chat/models")

@@ -14,6 +14,8 @@ from app.domain.errors import (
     MethodNotAllowed,
     NotFound,
     PayloadTooLarge,
+    ProgressCapReached,
+    ProgressOutOfStep,
     ServiceUnavailable,
     ValidationFailed,
 )
@@ -35,7 +37,14 @@ def error_response(error: HordeError) -> Response:
     """
     if isinstance(error, ValidationFailed):
         return json_response({"errors": error.errors, "message": error.message}, error.http_status)
-    body = {"message": error.message, "rc": error.code, "param": error.param, "metadata": error.metadata}
+    body: dict[str, object] = {
+        "message": error.message,
+        "rc": error.code,
+        "param": error.param,
+        "metadata": error.metadata,
+    }
+    if isinstance(error, ProgressOutOfStep | ProgressCapReached):
+        body |= error.metadata or {}
     response = json_response(body, error.http_status)
     if error.retry_after_seconds is not None:
         response.headers["Retry-After"] = str(error.retry_after_seconds)

@@ -11,6 +11,7 @@ from app.services.cancel_request import CancelRequest
 from app.services.list_models import ListModels
 from app.services.online import OnlineWorkers
 from app.services.pop import Pop
+from app.services.progress import PostProgress, RestoreLease
 from app.services.queue_info import QueueInfo
 from app.services.readiness import readiness
 from app.services.registration import Register
@@ -40,6 +41,8 @@ class NativeServices:
     cancel_request: CancelRequest
     list_models: ListModels
     pop: Pop
+    post_progress: PostProgress
+    restore_lease: RestoreLease
     submit_reply: SubmitReply
     submit_text_reply: SubmitTextReply
     release_job: ReleaseJob
@@ -65,6 +68,8 @@ def build_services(runtime: Runtime) -> NativeServices:
         cancel_request=CancelRequest(runtime, statuses),
         list_models=ListModels(runtime, online),
         pop=Pop(runtime, online, classes, queue_info),
+        post_progress=PostProgress(runtime),
+        restore_lease=RestoreLease(runtime),
         submit_reply=SubmitReply(runtime),
         submit_text_reply=SubmitTextReply(runtime),
         release_job=ReleaseJob(runtime),

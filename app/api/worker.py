@@ -1,16 +1,16 @@
-"""Routes for workers: pop and submit (native-api N3, wire reference §2.4 and §2.5)."""
+"""Routes for workers: pop, progress, lease and submit (native-api N3, wire reference §2.4 and §2.5)."""
 
 from collections.abc import Mapping
-from uuid import UUID
 
 from flask import Blueprint, Response, request
 
-from app.api.callers import read_caller
+from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
 from app.api.services import services
 from app.domain.capabilities import parse_declaration
-from app.domain.errors import BadRequest, InvalidJobId
+from app.domain.errors import BadRequest
 from app.domain.json_boundary import parse_worker_object
+from app.domain.progress import parse_job_id, parse_post
 from app.domain.text_reply import STATES, parse_text_reply
 from app.domain.text_request import EMPTY_PAYLOAD
 from app.domain.verification import parse_reply
@@ -33,6 +33,24 @@ def pop() -> Response:
     return json_response(_pop_answer(job, warnings))
 
 
+@blueprint.post("/generate/text/progress")
+def progress() -> Response:
+    """Take what a worker wrote since its last post, or its heartbeat; the lease alone says who it is."""
+    uses = services()
+    request.max_content_length = uses.reply_limit_bytes
+    post = parse_post(parse_worker_object(request.get_data(cache=False)))
+    told = uses.post_progress(require_key(request), post)
+    return json_response({"cancelled": told.cancelled, "next_seq": told.next_seq})
+
+
+@blueprint.post("/generate/text/lease")
+def lease() -> Response:
+    """Restore the lease of a running job after Redis lost it."""
+    generation_id = parse_job_id(parse_worker_object(request.get_data(cache=False)))
+    restored = services().restore_lease(require_key(request), generation_id)
+    return json_response({"stream": restored.streamed, "next_seq": restored.next_seq})
+
+
 @blueprint.post("/generate/text/submit")
 def submit() -> Response:
     """Take a worker's reply or its fault; 200 with the reward, 202 while the verdict is still to come."""
@@ -40,7 +58,7 @@ def submit() -> Response:
     api_key = read_caller(request, uses.passkeys).require_key()
     request.max_content_length = uses.reply_limit_bytes
     body = parse_worker_object(request.get_data(cache=False))
-    generation_id = _job_id(body)
+    generation_id = parse_job_id(body)
     state = body.get("state", "ok")
     if state == "faulted":
         fault = body.get("fault")
@@ -83,12 +101,3 @@ def _pop_key(body: Mapping[str, object]) -> str | None:
     if not isinstance(value, str) or not 1 <= len(value) <= POP_KEY_LENGTH or not value.isprintable():
         raise BadRequest("pop_key: must be a string of 1 to 255 printable characters.", param="pop_key")
     return value
-
-
-def _job_id(body: Mapping[str, object]) -> UUID:
-    try:
-        return UUID(str(body["id"]))
-    except KeyError:
-        raise BadRequest("id: this key is required.", param="id") from None
-    except ValueError:
-        raise InvalidJobId("No job has this id.", param="id") from None

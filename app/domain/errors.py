@@ -232,6 +232,41 @@ class OperationKeyMismatch(HordeError):
     rc = "OperationKeyMismatch"
 
 
+class LeaseNotFound(HordeError):
+    """No lease of this id is known: it never was, was lost, or its job was submitted. The job may go on."""
+
+    status = 404
+    rc = "LeaseNotFound"
+
+
+class LeaseEnded(HordeError):
+    """The job was faulted, timed out or cancelled: nobody waits for its text any more."""
+
+    status = 410
+    rc = "LeaseEnded"
+
+
+class ProgressOutOfStep(HordeError):
+    """A post is not the next one; `next_seq` says from where to send again."""
+
+    status = 409
+    rc = "ProgressOutOfStep"
+
+
+class ProgressCapReached(HordeError):
+    """A job posted as much text as it may; its reply still counts when it is submitted."""
+
+    status = 413
+    rc = "ProgressCapReached"
+
+
+class ProgressUnavailable(HordeError):
+    """Redis cannot be reached right now, so no progress is taken. The job goes on and its reply counts."""
+
+    status = 503
+    rc = "ProgressUnavailable"
+
+
 class AbortedGen(HordeError):
     """The job was ended before this submit: faulted, cancelled, or delivered by another worker."""
 

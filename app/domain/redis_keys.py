@@ -18,11 +18,18 @@ QUEUE_FIGURES = "horde:queue:figures"
 QUEUE_REFRESH_REST = "horde:queue:rest"
 """There while the refresh rests after a count."""
 
+HEARTBEATS = "horde:heartbeats"
+"""Sorted set of the running jobs whose workers post progress, by the time of the last post in milliseconds."""
+
+HEARTBEATS_WATCH = "horde:heartbeats:watch"
+"""Hash that says since when posts could be heard without a break: by the web processes, and by the sweep."""
+
 
 class ChatEvent(StrEnum):
     """What happened to a request."""
 
     QUEUED = "queued"
+    PROGRESS = "progress"
     GENERATION = "generation"
     DONE = "done"
 
@@ -30,6 +37,16 @@ class ChatEvent(StrEnum):
 def chat_channel(request_id: str) -> str:
     """Channel that rings when something happened to this request."""
     return f"horde:chat:{request_id}"
+
+
+def lease_key(generation_id: str) -> str:
+    """Hash that lets one generation's worker post progress (details D6)."""
+    return f"horde:lease:{generation_id}"
+
+
+def progress_key(request_id: str) -> str:
+    """Retained stream of what the workers of a request posted (details D6)."""
+    return f"horde:chat:stream:{request_id}"
 
 
 def verdict_key(generation_id: str) -> str:

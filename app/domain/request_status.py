@@ -9,6 +9,9 @@ from app.domain.pricing import kudos
 from app.domain.queue_figures import Place
 from app.domain.states import ENDED_REQUESTS, RequestState
 
+CANCELLED_FAULT = "cancelled"
+"""Why a streamed generation ended whose client cancelled it; it is no fault of anybody."""
+
 CHARGE_BASIS = "output_estimate"
 """How every charge is worked out (native-api N5)."""
 

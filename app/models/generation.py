@@ -55,6 +55,7 @@ class Generation(Base):
     state: Mapped[str] = mapped_column(String(16))
     model: Mapped[str] = mapped_column(String(255))
     pop_key: Mapped[str | None] = mapped_column(String(255))
+    streamed: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
     popped_at: Mapped[CreatedAt]
     deadline_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     submitted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))

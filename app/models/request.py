@@ -70,6 +70,7 @@ class HordeRequest(Base):
     id: Mapped[UuidKey]
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     is_chat: Mapped[bool]
+    streams: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
     state: Mapped[str] = mapped_column(String(16))
     class_id: Mapped[int] = mapped_column(ForeignKey("requirement_classes.id"))
     requirements: Mapped[Json]

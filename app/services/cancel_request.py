@@ -1,18 +1,25 @@
 """Cancels a request: it leaves the queue at once; a job that a worker already runs is still paid (details D7, D15)."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import select, text
+from sqlalchemy import Row, select, text
 
 from app.adapters.database import Transaction
+from app.domain.errors import ServiceUnavailable
+from app.domain.progress import PostedText, Relayed
 from app.domain.states import ENDED_REQUESTS, RequestState
 from app.models import HordeRequest
+from app.services.cancel_generation import cancel_generation, streamed_job
 from app.services.faults import end_request
 from app.services.request_status import Ownership, Statuses, require_reader, unknown_request
 from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
+
+TRIES = 5
+"""Times that a cancel follows a request from one worker to the next before it gives up."""
 
 log = structlog.get_logger()
 
@@ -24,16 +31,36 @@ class CancelRequest:
         self._runtime = runtime
         self._statuses = statuses
 
-    def __call__(self, request_id: UUID, *, api_key: str | None, trusted_front: bool) -> dict[str, Any]:
+    def __call__(
+        self, request_id: UUID, *, api_key: str | None, trusted_front: bool, relayed: Relayed | None = None
+    ) -> dict[str, Any]:
         """End the chat request if it is still open, and return the status it reached.
 
-        Raises RequestNotFound when there is none that the caller may cancel.
+        A generation that is streamed just now is settled on the text posted so far, or, where
+        Redis lost that, on what a front says that it relayed. Raises RequestNotFound when there
+        is none that the caller may cancel.
         """
-        with self._runtime.database.transaction() as transaction:
-            owner = _owner(transaction, request_id, is_chat=True)
-            require_reader(transaction, owner, api_key, trusted_front=trusted_front)
-            self._end(transaction, request_id)
-            return self._statuses.find(transaction, request_id).status
+        for _ in range(TRIES):
+            with self._runtime.database.statements() as transaction:
+                found = _found(transaction, request_id, is_chat=True)
+                owner = Ownership(found.user_id, found.key_id)
+                require_reader(transaction, owner, api_key, trusted_front=trusted_front)
+            # Read with no row locked; that the generation is still the same one is seen under the lock.
+            posted = self._posted(request_id, found.streaming_id, relayed if trusted_front else None)
+            with self._runtime.database.transaction() as transaction:
+                if self._end(transaction, request_id, {found.streaming_id: posted}):
+                    return self._statuses.find(transaction, request_id).status
+        raise ServiceUnavailable("The request is moving too fast. Cancel it again.", retry_after_seconds=1)
+
+    def _posted(self, request_id: UUID, generation_id: UUID | None, relayed: Relayed | None) -> PostedText:
+        if generation_id is None:
+            return PostedText()
+        frozen = self._runtime.leases.freeze(request_id, generation_id)
+        if frozen is not None and frozen.is_complete:
+            return frozen.text
+        if relayed is not None and relayed.generation_id == generation_id:
+            return relayed.text
+        return PostedText()
 
     def text(self, request_id: UUID) -> dict[str, Any]:
         """End the text request if it is still open, and return the status it reached.
@@ -41,19 +68,26 @@ class CancelRequest:
         Raises RequestNotFound when there is none.
         """
         with self._runtime.database.transaction() as transaction:
-            _owner(transaction, request_id, is_chat=False)
-            self._end(transaction, request_id)
+            _found(transaction, request_id, is_chat=False)
+            self._end(transaction, request_id, {})
             return self._statuses.find(transaction, request_id, is_chat=False).status
 
-    def _end(self, transaction: Transaction, request_id: UUID) -> None:
+    def _end(self, transaction: Transaction, request_id: UUID, posted: Mapping[UUID | None, PostedText]) -> bool:
+        """End a request that is open; False, with nothing changed, when it streams what nobody has read yet."""
         row = transaction.execute(
             select(HordeRequest.state, HordeRequest.n).where(HordeRequest.id == request_id).with_for_update()
         ).one()
         if row.state in ENDED_REQUESTS or (row.n == 1 and self._has_reply(transaction, request_id)):
-            return
+            return True
+        streamed = streamed_job(transaction, request_id)
+        if streamed is not None and streamed.id not in posted:
+            return False
         end_request(self._runtime, transaction, request_id, RequestState.CANCELLED)
         transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
         log.info("request.cancelled", request_id=str(request_id))
+        if streamed is not None:
+            cancel_generation(self._runtime, transaction, streamed, posted[streamed.id])
+        return True
 
     @staticmethod
     def _has_reply(transaction: Transaction, request_id: UUID) -> bool:
@@ -65,12 +99,18 @@ class CancelRequest:
         return found is not None
 
 
-def _owner(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> Ownership:
-    row = transaction.execute(
-        select(HordeRequest.user_id, HordeRequest.key_id).where(
-            HordeRequest.id == request_id, HordeRequest.is_chat.is_(is_chat)
-        )
-    ).one_or_none()
+def _found(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> Row[Any]:
+    """Return whose request it is, and which of its generations is streamed just now."""
+    row = transaction.execute(_FIND, {"id": request_id, "is_chat": is_chat}).one_or_none()
     if row is None:
         raise unknown_request()
-    return Ownership(row.user_id, row.key_id)
+    return row
+
+
+_FIND = text(
+    """
+    SELECT r.user_id, r.key_id, (SELECT g.id FROM generations g WHERE g.request_id = r.id AND g.state = 'leased'
+                                   AND g.streamed) AS streaming_id
+    FROM horde_requests r WHERE r.id = :id AND r.is_chat = :is_chat
+    """
+)

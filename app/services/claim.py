@@ -190,11 +190,12 @@ def _statement(heads: int) -> TextClause:
                                   ELSE greatest(r.expires_at, now() + make_interval(secs => :life)) END
             FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
             WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
-            RETURNING r.id, r.is_chat, r.requirements, r.max_length, r.max_context_length, r.created_at, t.first_slot,
+            RETURNING r.id, r.is_chat, r.streams, r.requirements, r.max_length, r.max_context_length, r.created_at,
+                t.first_slot,
                 greatest(:ttl_floor, ceil(r.job_ttl_seconds * CAST(:ttl_factor AS float8)))::int AS ttl
         ), born AS (
-            INSERT INTO generations (id, request_id, slot, worker_id, state, model, pop_key, deadline_at)
-            SELECT gen_random_uuid(), moved.id, taken.slot, :worker_id, 'leased',
+            INSERT INTO generations (id, request_id, slot, worker_id, state, streamed, model, pop_key, deadline_at)
+            SELECT gen_random_uuid(), moved.id, taken.slot, :worker_id, 'leased', moved.streams,
                 CASE WHEN moved.is_chat THEN :model_id ELSE COALESCE((
                     SELECT m FROM unnest(CAST(:models AS text[])) m
                     WHERE moved.requirements -> 'models' = '[]' OR jsonb_exists(moved.requirements -> 'models', m)
@@ -208,7 +209,7 @@ def _statement(heads: int) -> TextClause:
         FROM (SELECT count(*) AS entries FROM contenders) seen
         LEFT JOIN (
             SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,
-                   moved.max_context_length, moved.created_at, moved.ttl, b.contract,
+                   moved.streams AS streamed, moved.max_context_length, moved.created_at, moved.ttl, b.contract,
                    CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt
             FROM born, moved JOIN request_bodies b ON b.request_id = moved.id
             ORDER BY born.slot

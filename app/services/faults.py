@@ -66,12 +66,19 @@ def fail_generation(runtime: Runtime, transaction: Transaction, generation_id: U
         fault=why.fault,
     )
     transaction.after_commit(lambda: reach(FaultPoint.FAULT_STORED))
+    end_lease(runtime, transaction, generation_id, row)
     if row.fault is None:
         # A generation that failed before, and came back late, was counted then.
         count_abort(transaction, row.worker_id, row.popped_at, why.fault)
         if row.request_state in UNDER_WAY and not row.slot_delivered:
             _next_attempt(runtime, transaction, row, why)
     return True
+
+
+def end_lease(runtime: Runtime, transaction: Transaction, generation_id: UUID, row: Row[Any]) -> None:
+    """End a locked chat job's lease after the commit: nobody waits for its text any more."""
+    if row.is_chat:
+        transaction.after_commit(lambda: runtime.leases.ended(row.request_id, generation_id, streamed=row.streamed))
 
 
 def lock_generation(transaction: Transaction, generation_id: UUID) -> Row[Any] | None:
@@ -122,7 +129,7 @@ def requeue(runtime: Runtime, transaction: Transaction, request_id: UUID, slot: 
 _LOCK = text(
     """
     SELECT r.id AS request_id, r.state AS request_state, r.faults, g.state AS generation_state, g.fault, g.slot,
-           g.worker_id, g.popped_at, r.requirements,
+           g.worker_id, g.popped_at, g.streamed, r.is_chat, r.requirements,
            EXISTS (SELECT 1 FROM generations d WHERE d.request_id = r.id AND d.slot = g.slot
                    AND d.state IN ('verified', 'settled')) AS slot_delivered
     FROM horde_requests r JOIN generations g ON g.request_id = r.id

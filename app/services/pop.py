@@ -1,7 +1,7 @@
 """Hands jobs to a worker: check-in, then one claim over the classes that it may serve (A5, D11)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -25,6 +25,7 @@ from app.domain.text_request import text_payload
 from app.services.accounts import digest, refused_key
 from app.services.claim import Asking, Wish, claim
 from app.services.online import OnlineWorkers
+from app.services.progress import new_lease
 from app.services.queue_info import QueueInfo
 from app.services.release_job import reclassify
 from app.services.requirement_classes import RequirementClasses
@@ -49,6 +50,7 @@ class Job:
 
     worker_id: UUID | None = None
     ids: tuple[UUID, ...] = ()
+    request_id: UUID | None = None
     is_chat: bool = False
     payload: dict[str, Any] | None = None
     ttl_seconds: int | None = None
@@ -102,8 +104,30 @@ class Pop:
             # The twin of this pop key, or of this new worker's name, committed first: now it can be read.
             with self._runtime.database.statements() as transaction:
                 job = self._pop(transaction, api_key, declaration, pop_key)
+        job = self._with_lease(job, api_key)
         POPS.labels("yes" if job.ids else "no").inc()
         return job
+
+    def _with_lease(self, job: Job, api_key: str) -> Job:
+        """Write a chat job's lease before the worker hears of the job; without one it is not streamed (details D5)."""
+        if job.id is None or job.request_id is None or job.payload is None or not job.is_chat:
+            return job
+        lease = new_lease(
+            generation_id=job.id,
+            request_id=job.request_id,
+            api_key=api_key,
+            streamed=job.payload["stream"],
+            max_length=job.payload["max_length"],
+            seconds_left=job.ttl_seconds or 0,
+        )
+        opened = self._runtime.leases.open(lease)
+        reach(FaultPoint.LEASE_WRITTEN)
+        if opened is not None or not lease.streamed:
+            return job
+        with self._runtime.database.statements() as transaction:
+            if transaction.execute(_NOT_STREAMED, {"id": job.id}).first() is None:
+                return Job(job.worker_id)
+        return replace(job, payload=job.payload | {"stream": False})
 
     def _pop(self, transaction: Transaction, api_key: str, declaration: Declaration, pop_key: str | None) -> Job:
         seen = transaction.execute(
@@ -216,6 +240,7 @@ def _job(popping: _Popping, rows: Sequence[Row[Any]], ttl: int) -> Job:
         worker_id=popping.worker_id,
         ids=tuple(row.generation_id for row in rows),
         is_chat=first.is_chat,
+        request_id=first.request_id,
         payload=_payload(first, popping.declaration),
         ttl_seconds=ttl,
         model=first.model,
@@ -230,7 +255,7 @@ def _payload(row: Row[Any], declaration: Declaration) -> dict[str, Any]:
         max_length=row.max_length,
         max_context_length=row.max_context_length,
         declares_reasoning="reasoning" in declaration.features,
-        stream=False,
+        stream=row.streamed,
     )
 
 
@@ -277,10 +302,13 @@ _CHECK_IN = text(
     """
 )
 
+# A job that was cancelled meanwhile is not given out.
+_NOT_STREAMED = text("UPDATE generations SET streamed = false WHERE id = :id AND state = 'leased' RETURNING id")
+
 # The jobs of one pop were born in one statement, so they share its time.
 _LEASED = text(
     """
-    SELECT g.id AS generation_id, g.request_id, g.deadline_at, g.model, r.is_chat, r.max_length,
+    SELECT g.id AS generation_id, g.request_id, g.deadline_at, g.streamed, g.model, r.is_chat, r.max_length,
            r.max_context_length, b.contract, CASE WHEN NOT r.is_chat THEN b.prompt END AS prompt
     FROM generations first
     JOIN generations g ON g.request_id = first.request_id AND g.worker_id = first.worker_id

@@ -72,7 +72,7 @@ _MEASURE = text(
     CROSS JOIN LATERAL (
         SELECT g.model, g.tokens / greatest(extract(epoch FROM g.submitted_at - g.popped_at)::float8, 0.001) AS speed
         FROM generations g
-        WHERE g.worker_id = w.id AND g.state IN ('verified', 'settled')
+        WHERE g.worker_id = w.id AND g.state IN ('verified', 'settled') AND g.tokens > 0
         ORDER BY g.ended_at DESC
         LIMIT :samples
     ) s

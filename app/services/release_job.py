@@ -12,7 +12,7 @@ from sqlalchemy import Row, text
 from app.adapters.database import Transaction
 from app.domain.requirements import Requirements
 from app.domain.states import GenerationState
-from app.services.faults import UNDER_WAY, lock_generation, requeue
+from app.services.faults import UNDER_WAY, end_lease, lock_generation, requeue
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.transitions import move_generation
@@ -65,6 +65,7 @@ def reclassify(
 
 def _put_back(runtime: Runtime, transaction: Transaction, generation_id: UUID, row: Row[Any]) -> None:
     move_generation(transaction, generation_id, GenerationState.FAULTED, fault="released", ended_at=text("now()"))
+    end_lease(runtime, transaction, generation_id, row)
     if row.request_state in UNDER_WAY and not row.slot_delivered:
         requeue(runtime, transaction, row.request_id, row.slot, row.faults)
 

@@ -14,7 +14,7 @@ from app.domain.capabilities import Requirements
 from app.domain.errors import RequestNotFound
 from app.domain.pricing import kudos
 from app.domain.queue_figures import Place
-from app.domain.request_status import RequestFacts, status_object
+from app.domain.request_status import CANCELLED_FAULT, RequestFacts, status_object
 from app.domain.states import RequestState
 from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.text_reply import TextReply
@@ -33,7 +33,8 @@ _STATUS = text(
            r.n, r.waiting, r.finished, r.sort_key,
            (SELECT count(*) FROM generations o
             WHERE o.request_id = r.id AND o.state IN ('leased', 'submitted')) AS processing,
-           g.id AS generation_id, g.model, g.charge, g.popped_at, g.worker_id, w.name AS worker_name, y.body
+           g.id AS generation_id, g.model, g.charge, g.popped_at, g.fault AS ended_by, g.worker_id,
+           w.name AS worker_name, y.body
     FROM horde_requests r
     LEFT JOIN generations g ON g.request_id = r.id AND g.state IN ('verified', 'settled')
     LEFT JOIN workers w ON w.id = g.worker_id
@@ -122,7 +123,7 @@ def _chat_generation(row: Row[Any]) -> dict[str, Any]:
     body = row.body or {}
     return {
         "id": str(row.generation_id),
-        "state": "ok",
+        "state": "cancelled" if row.ended_by == CANCELLED_FAULT else "ok",
         "message": {
             "role": "assistant",
             "content": body.get("content"),

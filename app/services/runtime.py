@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from celery import Celery
 
 from app.adapters.database import Database
+from app.adapters.leases import LeaseStore
 from app.adapters.redis_bus import RedisBus
 from app.adapters.task_sender import TaskSender
 from config.settings import Settings
@@ -17,6 +18,7 @@ class Runtime:
     settings: Settings
     database: Database
     bus: RedisBus
+    leases: LeaseStore
     sender: TaskSender
 
 
@@ -26,5 +28,6 @@ def build_runtime(settings: Settings, celery: Celery, *, pool_size: int, applica
         settings=settings,
         database=Database(settings, pool_size=pool_size, application=application),
         bus=RedisBus(settings),
+        leases=LeaseStore(settings),
         sender=TaskSender(celery),
     )

@@ -1,8 +1,11 @@
 """Books verified generations in the ledger, many in one statement (architecture A6)."""
 
+from uuid import UUID
+
 from prometheus_client import Counter
 from sqlalchemy import text
 
+from app.adapters.database import Transaction
 from app.domain.earning import ESCROW_DIVISOR
 from app.domain.system_accounts import HORDE_ID
 from app.services.runtime import Runtime
@@ -33,10 +36,17 @@ def settle_batch(runtime: Runtime) -> int:
             return settled
 
 
+def settle_cancelled(transaction: Transaction, generation_id: UUID) -> None:
+    """Book one generation that was cancelled, in the transaction that cancelled it (details D7)."""
+    transaction.execute(
+        _SETTLE_CANCELLED, {"id": generation_id, "horde": HORDE_ID, "escrow_divisor": ESCROW_DIVISOR}
+    ).one()
+    transaction.after_commit(SETTLED.inc)
+
+
 # The unique key of the ledger would refuse a second booking; it is not ignored here,
 # because a booking without its move to `settled` is a defect that must be seen.
-_SETTLE = text(
-    """
+_STATEMENT = """
     WITH due AS (
         SELECT g.id, g.charge, g.reward, g.tokens, r.user_id AS requester_id, r.key_id, w.user_id AS owner_id,
                CASE WHEN u.trusted THEN 0 ELSE g.reward / :escrow_divisor END AS escrow
@@ -44,9 +54,7 @@ _SETTLE = text(
         JOIN horde_requests r ON r.id = g.request_id
         JOIN workers w ON w.id = g.worker_id
         JOIN users u ON u.id = w.user_id
-        WHERE g.state = 'verified'
-        ORDER BY g.next_dispatch_at
-        LIMIT :limit
+        WHERE {due}
         FOR UPDATE OF g SKIP LOCKED
     ), booked AS (
         INSERT INTO ledger_entries (business_key, kind, user_id, pocket, amount, tokens, key_id)
@@ -61,5 +69,7 @@ _SETTLE = text(
     UPDATE generations g SET state = 'settled', next_dispatch_at = NULL FROM due
     WHERE g.id = due.id
     RETURNING g.id
-    """
-)
+"""
+
+_SETTLE = text(_STATEMENT.format(due="g.state = 'verified' ORDER BY g.next_dispatch_at LIMIT :limit"))
+_SETTLE_CANCELLED = text(_STATEMENT.format(due="g.state = 'cancelled' AND g.id = :id"))

@@ -55,6 +55,7 @@ class NewRequest:
     prompt: str
     submitted_prompt: str
     operation: Claim | None = None
+    streams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def _values(runtime: Runtime, class_id: int, new: NewRequest) -> dict[str, Any]:
         "scope": operation.scope if operation else "",
         "fingerprint": operation.fingerprint if operation else None,
         "is_chat": requirements.is_chat,
+        "streams": new.streams,
         "class_id": class_id,
         "requirements": Jsonb(requirements.stored()),
         "max_length": requirements.max_length,
@@ -133,10 +135,11 @@ _STATEMENT = """
         UNION ALL
         SELECT CAST(:id AS uuid) FROM admitted WHERE CAST(:key AS text) IS NULL
     ), made AS (
-        INSERT INTO horde_requests (id, user_id, key_id, is_chat, state, class_id, requirements, max_length,
+        INSERT INTO horde_requests (id, user_id, key_id, is_chat, streams, state, class_id, requirements, max_length,
             max_context_length, context_tokens, job_ttl_seconds, conformance, quote, hold, n, waiting, sort_key,
             expires_at)
-        SELECT id, :user_id, CAST(:metered_key AS bigint), :is_chat, 'queued', :class_id, :requirements, :max_length,
+        SELECT id, :user_id, CAST(:metered_key AS bigint), :is_chat, :streams, 'queued', :class_id,
+            :requirements, :max_length,
             :max_context_length, :context_tokens, :job_ttl_seconds, :conformance, :quote, CAST(:hold AS bigint),
             :n, :n,
             extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:priority AS float8),

@@ -125,6 +125,7 @@ class SubmitReply:
         generation_id = str(row.id)
         task = verification_task(row.features, context_tokens=row.context_tokens, reply_characters=reply.characters)
         transaction.after_commit(lambda: reach(FaultPoint.REPLY_STORED))
+        transaction.after_commit(lambda: self._runtime.leases.submitted(row.request_id, row.id))
         transaction.after_commit(lambda: self._dispatch(task, generation_id))
         log.info("reply.stored", generation_id=generation_id, request_id=str(row.request_id))
         return True
@@ -185,7 +186,8 @@ def _aborted() -> AbortedGen:
 _LOAD = text(
     """
     SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal,
-           w.user_id AS owner_id, r.state AS request_state, r.is_chat, r.context_tokens,
+           w.user_id AS owner_id, r.state AS request_state, r.is_chat, r.context_tokens, r.max_length,
+           g.streamed, extract(epoch FROM g.deadline_at - now())::float8 AS seconds_left,
            r.requirements -> 'features' AS features
     FROM api_keys k
     LEFT JOIN (generations g

@@ -25,6 +25,7 @@ from app.domain.errors import (
 from app.domain.fingerprint import fingerprint
 from app.domain.lifetimes import request_ttl_seconds
 from app.domain.model_sizes import billions
+from app.domain.narrowing import may_stream
 from app.domain.pricing import kudos, quote
 from app.domain.refused_words import found_words
 from app.domain.sizing import fitted_to, sized
@@ -290,6 +291,7 @@ class SubmitRequest:
             prompt=plan.prompt,
             submitted_prompt=plan.submitted_prompt,
             operation=arrival.claim,
+            streams=may_stream(plan.chat),
         )
         return store_request(self._runtime, transaction, self._classes, new)
 

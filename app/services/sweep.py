@@ -7,6 +7,7 @@ One query a waiting state, each bounded and skipping locked rows:
 | generation `submitted`      | verification is dispatched again; terminal after the cap      |
 | generation `verified`       | settlement is kicked again                                    |
 | generation `leased`, late   | timed out; its request goes to another worker                 |
+| generation `leased`, silent | the same, when its worker posted before and stopped (D15)     |
 | request open, past its life | expired, unless a reply is being verified                     |
 """
 
@@ -44,6 +45,7 @@ def sweep(runtime: Runtime) -> None:
     _rescue_submitted(runtime)
     _rescue_verified(runtime)
     _time_out_leased(runtime)
+    _time_out_silent(runtime)
     _expire_requests(runtime)
 
 
@@ -99,6 +101,16 @@ def _time_out_leased(runtime: Runtime) -> None:
         with runtime.database.transaction() as transaction:
             if fail_generation(runtime, transaction, row.id, why):
                 RESCUED.labels(GenerationState.LEASED).inc()
+
+
+def _time_out_silent(runtime: Runtime) -> None:
+    """Take jobs from workers that posted progress and then fell silent (details D15)."""
+    why = Failure(GenerationState.TIMED_OUT, "silent")
+    for generation_id in runtime.leases.silent(BATCH):
+        with runtime.database.transaction() as transaction:
+            if fail_generation(runtime, transaction, generation_id, why):
+                RESCUED.labels("silent").inc()
+        runtime.leases.forget(generation_id)
 
 
 def _expire_requests(runtime: Runtime) -> None:

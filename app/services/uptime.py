@@ -65,6 +65,7 @@ _FULL = text(
                array_agg(DISTINCT g.model) AS models
         FROM generations g JOIN horde_requests r ON r.id = g.request_id
         WHERE g.worker_id = w.id AND g.state IN ('verified', 'settled') AND g.ended_at >= w.uptime_from
+            AND g.fault IS DISTINCT FROM 'cancelled'
     ) served
     WHERE w.uptime_from < now() - CAST(:window AS interval)
     ORDER BY w.uptime_from

@@ -26,6 +26,7 @@ CASES = {
     FaultPoint.REQUEST_STORED: Case("web"),
     FaultPoint.REQUEST_SIGNALLED: Case("web"),
     FaultPoint.GENERATION_LEASED: Case("web"),
+    FaultPoint.LEASE_WRITTEN: Case("web"),
     FaultPoint.REPLY_STORED: Case("web"),
     FaultPoint.VERDICT_DISPATCHED: Case("web"),
     FaultPoint.FAULT_STORED: Case("web", "[[status=500]]Die at", answered=False, charges=0),
@@ -42,7 +43,7 @@ CANCELS = {FaultPoint.CANCEL_STORED: "web", FaultPoint.FRONT_CANCELLED: "front"}
 
 
 def test_every_point_has_its_case() -> None:
-    assert CASES.keys() | CANCELS.keys() | {FaultPoint.TRANSFER_STORED} == set(FaultPoint)
+    assert CASES.keys() | CANCELS.keys() | {FaultPoint.TRANSFER_STORED, FaultPoint.PROGRESS_POSTED} == set(FaultPoint)
 
 
 def revive(horde: HordeProcesses, name: str) -> None:

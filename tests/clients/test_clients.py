@@ -19,14 +19,14 @@ PROGRAMS = Path(__file__).parent / "programs"
 SECONDS = 120
 
 
-def answer_of(horde: HordeProcesses, *command: str | Path) -> dict[str, object]:
+def answer_of(horde: HordeProcesses, *command: str | Path, model: str = MODEL) -> dict[str, object]:
     """What a client's program found out, from the last line that it prints."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(horde.folder),
         "OPENAI_BASE_URL": f"{horde.front}/v1",
         "OPENAI_API_KEY": KEYS.demo,
-        "MODEL": MODEL,
+        "MODEL": model,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
     done = subprocess.run(

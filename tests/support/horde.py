@@ -123,6 +123,10 @@ class HordeProcesses:
             self.start(name)
         self.wait_ready()
 
+    def wait_web(self) -> None:
+        """Wait until the native API answers, with no other process needed."""
+        wait_until(partial(_answers, f"{self.native}/healthz"), START_SECONDS, f"web is not there, see {self.folder}")
+
     def wait_ready(self) -> None:
         """Wait until both faces are ready and a worker is online."""
         for face in (self.native, self.front):

@@ -14,7 +14,8 @@ import orjson
 CHAT = b"/v1/chat/completions"
 GOOD_BODY = orjson.dumps({"model": "demo-8b", "messages": [{"role": "user", "content": "Hi"}]})
 ENVELOPE = {"message", "type", "param", "code", "metadata"}
-SILENCE_SECONDS = 0.4
+FIRST_BYTE_SECONDS = 2.0
+SILENCE_SECONDS = 0.3
 
 METHODS = (
     b"GET",
@@ -100,7 +101,7 @@ async def exchange(host: str, port: int, raw: bytes, chance: random.Random) -> b
         writer.write(raw[cut:])
         await writer.drain()
         while True:
-            async with asyncio.timeout(SILENCE_SECONDS):
+            async with asyncio.timeout(SILENCE_SECONDS if answer else FIRST_BYTE_SECONDS):
                 part = await reader.read(65536)
             if not part:
                 break

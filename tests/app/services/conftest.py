@@ -83,6 +83,7 @@ def runtime(settings: Settings, redis: Redis) -> Iterator[Runtime]:
     yield made
     made.database.close()
     made.bus.close()
+    made.leases.close()
     celery.close()
 
 

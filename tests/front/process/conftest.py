@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import redis
 
-from app.domain.redis_keys import QUEUE_CHANNEL, ChatEvent, QueueSignal, chat_channel, chat_event
+from app.domain.progress_entries import ProgressEntry
+from app.domain.redis_keys import QUEUE_CHANNEL, ChatEvent, QueueSignal, chat_channel, chat_event, progress_key
 from launcher.services.valkey import Valkey
 from tests.front.process.front_process import FrontProcess, running_front, wait_for_redis
 from tests.front.process.scripted_native import ScriptedNative
@@ -59,6 +61,19 @@ def front(
         yield process
 
 
+@pytest.fixture(scope="session")
+def live_front(
+    native_server: ScriptedNative, valkey: RunningService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FrontProcess]:
+    """A front that passes every post on as it comes, and that waits longer."""
+    native_server.reset()
+    settings = {**QUICK, "STREAM_PACING": "false", "DEFAULT_DEADLINE_SECONDS": "30", "AVAILABILITY_GRACE_SECONDS": "30"}
+    folder = tmp_path_factory.mktemp("live-front")
+    with running_front(folder, native_server.url, valkey.service.url, **settings) as process:
+        wait_for_redis(process)
+        yield process
+
+
 @pytest.fixture
 async def client() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
@@ -78,6 +93,34 @@ class Signals:
     def queue(self, requirements: dict[str, object], class_id: int = 1) -> None:
         """A request of these requirements entered the queue."""
         self._redis.publish(QUEUE_CHANNEL, QueueSignal(class_id, requirements).encode())
+
+    def post(self, request_id: str, entry: ProgressEntry, *, silently: bool = False) -> str:
+        """A worker posted progress; the entry's place in the stream."""
+        fields: dict[Any, Any] = dict(entry.encode())
+        place = str(self._redis.xadd(progress_key(request_id), fields))
+        if not silently:
+            self.chat(request_id, ChatEvent.PROGRESS)
+        return place
+
+    def text(self, request_id: str, seq: int, delta: str, **more: Any) -> str:
+        """A worker posted content."""
+        given = {"generation_id": "g1", "seq": seq, "delta": delta, **more}
+        silently = bool(given.pop("silently", False))
+        return self.post(request_id, ProgressEntry(**given), silently=silently)
+
+    def erase(self, request_id: str) -> None:
+        """Nothing was posted for this request."""
+        self._redis.delete(progress_key(request_id))
+
+    def forget_everything(self) -> None:
+        """Redis loses what it holds, and every connection with it."""
+        self._redis.flushall()
+        for kind in ("normal", "pubsub"):
+            self._redis.client_kill_filter(_type=kind, skipme=True)
+
+    def connections(self) -> int:
+        """Connections of others."""
+        return len(self._redis.client_list()) - 1
 
     def channels(self) -> list[str]:
         """Channels that somebody listens to."""

@@ -142,6 +142,11 @@ class FrontSettings(BaseSettings):
     pop_wait_seconds: int = Field(default=20, ge=0, le=25, description="Default hold of a pop on the front.")
     fallback_poll_seconds: float = Field(default=10.0, gt=0, description="The front's poll when no signal comes.")
     keep_alive_seconds: float = Field(default=15.0, gt=0, description="Silence before a stream gets a comment.")
+    early_headers_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Silence before a plain answer's headers go out, then white space; off if not set.",
+    )
     stream_pacing: bool = Field(default=True, description="Spread a worker's posts evenly instead of in lumps.")
     drain_seconds: float = Field(default=25.0, ge=0, description="Time that open requests get after SIGTERM.")
     front_open_limit: int = Field(default=10_000, ge=1, description="Open requests of one front process.")

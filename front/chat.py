@@ -21,6 +21,7 @@ from front.errors import FrontError
 from front.exchange import Exchange, current_exchange
 from front.lifecycle import ChatCall
 from front.native import ANONYMOUS_KEY, Caller
+from front.padding import padded
 from front.responses import json_response
 from front.streaming import read_reply, stream_events
 from front.submission import Order
@@ -61,7 +62,7 @@ def chat_blueprint(front: Front) -> Blueprint:
             front.known_keys.remember(caller.api_key)
         if asked.streamed:
             return _stream(front, call, asked.form)
-        return await _plain(call, asked.form)
+        return await _plain(front, call, asked.form)
 
     return blueprint
 
@@ -133,12 +134,19 @@ async def _submit(front: Front, call: ChatCall, models: tuple[str, ...]) -> None
         raise FrontError(problem) from None
 
 
-async def _plain(call: ChatCall, form: AnswerForm) -> Response:
-    standing = await call.final_reply()
+async def _plain(front: Front, call: ChatCall, form: AnswerForm) -> Response:
+    early = front.settings.early_headers_seconds
+    standing = await (call.final_reply() if early is None else call.reply(early))
+    if standing is None:
+        return padded(call, form, early or 0.0, _longest(front))
     return json_response(completion(read_reply(call, standing, form), call.request_id, form))
 
 
 def _stream(front: Front, call: ChatCall, form: AnswerForm) -> Response:
     response = Response(stream_events(front, call, form), headers=dict(sse.HEADERS))
-    response.timeout = front.settings.default_deadline_seconds + RESPONSE_MARGIN_SECONDS
+    response.timeout = _longest(front)
     return response
+
+
+def _longest(front: Front) -> float:
+    return front.settings.default_deadline_seconds + RESPONSE_MARGIN_SECONDS

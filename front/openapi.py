@@ -5,6 +5,7 @@ from typing import Any
 from app.domain.contract import Face
 from app.domain.contract.openapi_schema import EXAMPLE_MODEL, chat_request_schema
 from front import openapi_schemas as schemas
+from front.native_stream import PATHS as STREAM_PATHS
 
 TITLE = "Horde front"
 VERSION = "1.0"
@@ -35,6 +36,15 @@ _CHAT_ERRORS: dict[int, str] = {
     503: "Nobody can serve the model now, or this server is full. `Retry-After` is 1 to 60 seconds.",
 }
 
+_STREAM_ERRORS: dict[int, str] = {
+    400: "A header cannot be used.",
+    401: "The key is no key of this horde.",
+    404: "No such request for this caller.",
+    405: "The route takes another method.",
+    502: "The horde cannot be reached.",
+    503: "This server is full.",
+}
+
 
 def document() -> Json:
     """The whole document."""
@@ -46,6 +56,7 @@ def document() -> Json:
             "/v1/chat/completions": {"post": _chat()},
             "/v1/models": {"get": _models()},
             "/v1/models/{id}": {"get": _model()},
+            **{path.replace("<request_id>", "{id}"): {"get": _progress(path)} for path in STREAM_PATHS},
             "/healthz": {"get": _state("Whether the process is alive.", schemas.HEALTH)},
             "/readyz": {"get": _state("Whether it can serve, and which services are missing.", schemas.READINESS, 503)},
             "/metrics": {"get": _text("Figures of this process.", "text/plain")},
@@ -110,6 +121,29 @@ def _model() -> Json:
             }
         ],
         "responses": {"200": _json("The model.", "Model"), **_errors(404, 405, 500, 502, 503)},
+    }
+
+
+def _progress(path: str) -> Json:
+    error = {JSON: {"schema": schemas.NATIVE_ERROR}}
+    refused = {str(status): {"description": text, "content": error} for status, text in _STREAM_ERRORS.items()}
+    return {
+        "operationId": "followRequest" if path.startswith("/api") else "followRequestShort",
+        "summary": "Follow a request of the native API as server-sent events; `Last-Event-ID` resumes.",
+        "parameters": [
+            {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
+            {"name": "apikey", "in": "header", "schema": {"type": "string"}},
+            {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
+        ],
+        "responses": {
+            "200": {
+                "description": "The events.",
+                "headers": _headers(),
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            "204": {"description": "Nothing more comes."},
+            **refused,
+        },
     }
 
 

@@ -90,6 +90,8 @@ ERROR = exactly(
     | {"additionalProperties": False}
 )
 
+NATIVE_ERROR = exactly(message=STRING, rc=STRING)
+
 MODEL = exactly(
     id=STRING,
     object={"const": "model"},

@@ -63,8 +63,9 @@ def serving(services: LocalServices, database_url: str, tmp_path: Path) -> Itera
         yield serving
     finally:
         faces = psutil.Process(process.pid).children() if process.poll() is None else []
-        for one in (*faces, process):
-            one.kill()
+        process.kill()
+        for face in faces:
+            face.kill()
         process.wait(STOP_SECONDS)
 
 

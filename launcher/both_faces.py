@@ -6,6 +6,7 @@ pair anew.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -56,12 +57,12 @@ async def _start(module: str, environment: Mapping[str, str]) -> Process:
 
 
 async def _stop(process: Process, seconds: float) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
-    try:
-        async with asyncio.timeout(seconds):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+    if process.returncode is None:
+        process.terminate()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await process.wait()
+    # Whatever is left of it: a server that was killed leaves its children, and they its port.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -44,9 +44,11 @@ def answering(
         yield front
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @schema.parametrize()
 @settings(
-    max_examples=40,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],

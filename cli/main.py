@@ -6,6 +6,7 @@ from cli.accounts import key, user
 from cli.database import db
 from cli.filters import filters
 from cli.kudos import kudos
+from cli.serve import serve
 from cli.settings import settings
 from cli.up import down, up
 
@@ -15,5 +16,5 @@ def main() -> None:
     """Run and operate a horde."""
 
 
-for _command in (up, down, user, key, kudos, filters, settings, db):
+for _command in (up, down, serve, user, key, kudos, filters, settings, db):
     main.add_command(_command)

@@ -5,6 +5,7 @@ environment is refused with all its problems listed at once (`SettingsError`).
 """
 
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -12,6 +13,8 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MASK = "********"
+
+MOST_PROXIES = 8
 
 TASK_CONNECTIONS = 30
 """Connections kept for task processes, the launcher and operators: the Procfile's ten task processes and parents."""
@@ -53,9 +56,34 @@ def _postgres_scheme(value: str) -> str:
     return value
 
 
+def _trusted_proxies(value: str) -> str:
+    proxies_in(value)
+    return value
+
+
+Network = IPv4Network | IPv6Network
+
+
+def proxies_in(value: str) -> int | tuple[Network, ...]:
+    """What TRUSTED_PROXIES says: a number of proxies, or the networks that they are in.
+
+    Raises ValueError for anything else.
+    """
+    text = value.strip()
+    if text.isascii() and text.isdecimal():
+        if int(text) > MOST_PROXIES:
+            raise ValueError(f"must be 0 to {MOST_PROXIES} proxies, or their networks")
+        return int(text)
+    try:
+        return tuple(ip_network(part.strip(), strict=False) for part in text.split(","))
+    except ValueError:
+        raise ValueError("must be a number, or networks such as 10.0.0.0/8, fd00::/8") from None
+
+
 PostgresUrl = Annotated[str, AfterValidator(_postgres_url)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+TrustedProxies = Annotated[str, AfterValidator(_trusted_proxies)]
 Login = Annotated[SecretStr, AfterValidator(_login)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
@@ -87,7 +115,10 @@ class FrontSettings(BaseSettings):
     service_passkey: SecretStr | None = Field(
         default=None, min_length=16, description="Passkey of the service account that the front speaks as."
     )
-    trusted_proxies: int = Field(default=0, ge=0, le=8, description="Proxies in front of us that set X-Forwarded-For.")
+    trusted_proxies: TrustedProxies = Field(
+        default="0",
+        description="Proxies before us that append to X-Forwarded-For: their number, or networks, comma separated.",
+    )
 
     default_deadline_seconds: int = Field(default=580, ge=1, description="How long the front waits for an answer.")
     availability_grace_seconds: int = Field(
@@ -111,11 +142,20 @@ class FrontSettings(BaseSettings):
     pop_wait_seconds: int = Field(default=20, ge=0, le=25, description="Default hold of a pop on the front.")
     fallback_poll_seconds: float = Field(default=10.0, gt=0, description="The front's poll when no signal comes.")
     keep_alive_seconds: float = Field(default=15.0, gt=0, description="Silence before a stream gets a comment.")
+    early_headers_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Silence before a plain answer's headers go out, then white space; off if not set.",
+    )
     stream_pacing: bool = Field(default=True, description="Spread a worker's posts evenly instead of in lumps.")
     drain_seconds: float = Field(default=25.0, ge=0, description="Time that open requests get after SIGTERM.")
     front_open_limit: int = Field(default=10_000, ge=1, description="Open requests of one front process.")
     front_source_limit: int = Field(default=64, ge=1, description="Open requests of one source.")
     body_limit_bytes: int = Field(default=10 * 2**20, ge=1024, description="Largest request body without images.")
+    image_body_limit_bytes: int = Field(
+        default=32 * 2**20, ge=1024, description="Largest body of a chat request with images."
+    )
+    front_body_readers: int = Field(default=32, ge=1, description="Large bodies that a front reads at a time.")
     body_read_seconds: float = Field(default=30.0, gt=0, description="Time that a client gets to send its body.")
     reply_limit_bytes: int = Field(default=4 * 2**20, ge=1024, description="Largest reply body of a worker.")
 
@@ -197,6 +237,11 @@ class FrontSettings(BaseSettings):
     def celery_broker_url(self) -> str:
         """The broker in force: BROKER_URL, else REDIS_URL."""
         return self.broker_url or self.redis_url
+
+    @property
+    def proxies(self) -> int | tuple[Network, ...]:
+        """The trusted proxies: how many, or their networks."""
+        return proxies_in(self.trusted_proxies)
 
     @property
     def native_roots(self) -> tuple[str, ...]:

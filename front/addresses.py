@@ -1,27 +1,41 @@
 """Whose request this is, by network address (details D18, reliability B8)."""
 
 from collections.abc import Iterable
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 
 UNKNOWN = "0.0.0.0"  # noqa: S104 -- an address to write down, not one to listen on
 """Stands for a peer without an address, such as a Unix socket's."""
 
 
-def client_address(peer: str | None, forwarded_for: Iterable[str], trusted_proxies: int) -> str:
-    """The client's address.
+Network = IPv4Network | IPv6Network
 
-    With `trusted_proxies` proxies in front, the last of them wrote down its own client,
-    the one before it likewise: the address counted that far from the right is the
-    client's, and everything left of it is the client's own invention. A value that is
-    no address falls back to the peer.
+
+def client_address(peer: str | None, forwarded_for: Iterable[str], trusted: int | tuple[Network, ...]) -> str:
+    """The client's address: the first one that nobody we trust has written down for us.
+
+    Each proxy appends the address of its own client, so the list is read from the right.
+    `trusted` is the number of proxies in front, or the networks that they are in; what stands
+    left of the client's address is the client's own invention. A value that is no address ends
+    the reading: the last address that was good is the client's.
     """
     own = _parsed(peer) or UNKNOWN
-    if trusted_proxies == 0:
-        return own
     values = [part for line in forwarded_for for part in line.split(",")]
-    if len(values) < trusted_proxies:
-        return own
-    return _parsed(values[-trusted_proxies]) or own
+    if isinstance(trusted, int):
+        if trusted == 0 or len(values) < trusted:
+            return own
+        return _parsed(values[-trusted]) or own
+    return _beyond(own, values, trusted)
+
+
+def _beyond(own: str, values: list[str], networks: tuple[Network, ...]) -> str:
+    for value in reversed(values):
+        if not any(ip_address(own) in network for network in networks):
+            break
+        written = _parsed(value)
+        if written is None:
+            break
+        own = written
+    return own
 
 
 def _parsed(value: str | None) -> str | None:

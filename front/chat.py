@@ -9,16 +9,19 @@ from quart import Blueprint, Response, request
 from app.domain.addresses import source_of
 from app.domain.contract import ChatRequest, Face, parse_chat_request
 from app.domain.contract.drop_table import without_no_ops
+from app.domain.contract.messages import image_count
 from app.domain.errors import HordeError
 from app.domain.flattening import estimate_tokens, flatten
 from app.domain.json_boundary import parse_object
 from front import errors, sse
+from front.bodies import read_body
 from front.completion import AnswerForm, completion
 from front.context import Front
 from front.errors import FrontError
-from front.exchange import Exchange, current_exchange, read_body
+from front.exchange import Exchange, current_exchange
 from front.lifecycle import ChatCall
 from front.native import ANONYMOUS_KEY, Caller
+from front.padding import padded
 from front.responses import json_response
 from front.streaming import read_reply, stream_events
 from front.submission import Order
@@ -50,13 +53,16 @@ def chat_blueprint(front: Front) -> Blueprint:
         caller = Caller(api_key(request.headers.get("Authorization")), exchange.address, exchange.request_id)
         source = front.known_keys.source(caller.api_key) or source_of(exchange.address)
         exchange.on_close(front.admission.admit(source))
-        call, asked = await _open_call(front, exchange, caller)
+        body = await read_body(exchange, front.bodies, source, front.settings.body_read_seconds)
+        call, asked = await _open_call(front, exchange, caller, body)
+        del body
         await _submit(front, call, asked.models)
+        exchange.let_body_go()
         if not caller.is_anonymous:
             front.known_keys.remember(caller.api_key)
         if asked.streamed:
             return _stream(front, call, asked.form)
-        return await _plain(call, asked.form)
+        return await _plain(front, call, asked.form)
 
     return blueprint
 
@@ -75,15 +81,15 @@ def api_key(authorization: str | None) -> str:
     return key.strip()
 
 
-async def _open_call(front: Front, exchange: Exchange, caller: Caller) -> tuple[ChatCall, _Asked]:
+async def _open_call(front: Front, exchange: Exchange, caller: Caller, body: bytes) -> tuple[ChatCall, _Asked]:
     """Check the body with the rules that both faces share, and make a call of it.
 
     Raises FrontError.
     """
-    body = await read_body(exchange, front.settings.body_read_seconds)
     try:
         given = parse_object(body)
         chat_request = parse_chat_request(given, Face.FRONT)
+        _refuse_length(len(body), chat_request, front.settings.body_limit_bytes)
     except HordeError as error:
         front.metrics.chat_ended("invalid", 0.0)
         problem = errors.from_horde_error(error)
@@ -95,6 +101,12 @@ async def _open_call(front: Front, exchange: Exchange, caller: Caller) -> tuple[
     call = ChatCall(front.surroundings, order, fail_fast=fail_fast)
     exchange.on_close(call.close)
     return call, _Asked(chat_request.models, chat_request.stream, _form(chat_request))
+
+
+def _refuse_length(size: int, asked: ChatRequest, limit: int) -> None:
+    """Refuse a body that only images would make as long as it is (details D22)."""
+    if size > limit and not image_count(asked.messages):
+        raise FrontError(errors.body_too_large(limit))
 
 
 def _form(asked: ChatRequest) -> AnswerForm:
@@ -122,12 +134,19 @@ async def _submit(front: Front, call: ChatCall, models: tuple[str, ...]) -> None
         raise FrontError(problem) from None
 
 
-async def _plain(call: ChatCall, form: AnswerForm) -> Response:
-    standing = await call.final_reply()
+async def _plain(front: Front, call: ChatCall, form: AnswerForm) -> Response:
+    early = front.settings.early_headers_seconds
+    standing = await (call.final_reply() if early is None else call.reply(early))
+    if standing is None:
+        return padded(call, form, early or 0.0, _longest(front))
     return json_response(completion(read_reply(call, standing, form), call.request_id, form))
 
 
 def _stream(front: Front, call: ChatCall, form: AnswerForm) -> Response:
     response = Response(stream_events(front, call, form), headers=dict(sse.HEADERS))
-    response.timeout = front.settings.default_deadline_seconds + RESPONSE_MARGIN_SECONDS
+    response.timeout = _longest(front)
     return response
+
+
+def _longest(front: Front) -> float:
+    return front.settings.default_deadline_seconds + RESPONSE_MARGIN_SECONDS

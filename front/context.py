@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from config.settings import FrontSettings
 from front.admission import Admission, KnownKeys
 from front.background import Background
+from front.bodies import BodyReaders
 from front.doorbell import Doorbell
 from front.drain import Drain
 from front.held_pop import PopQueue
@@ -29,6 +30,7 @@ class Front:
     background: Background
     drain: Drain
     admission: Admission
+    bodies: BodyReaders
     known_keys: KnownKeys
     pops: PopQueue
     models: ModelCatalog
@@ -45,6 +47,7 @@ def build_front(settings: FrontSettings) -> Front:
     doorbell = Doorbell(settings.redis_url, metrics)
     background, drain = Background(), Drain()
     admission = Admission(settings.front_open_limit, settings.front_source_limit)
+    bodies = BodyReaders(settings.front_body_readers)
     pops = PopQueue(doorbell)
     progress = ProgressReader(
         settings.redis_url,
@@ -60,6 +63,7 @@ def build_front(settings: FrontSettings) -> Front:
     )
     metrics.gauge("open_requests", "Places taken in the admission.", lambda: admission.open)
     metrics.gauge("open_waits", "Chat requests that wait for a signal.", lambda: doorbell.bells)
+    metrics.gauge("waiting_bodies", "Large bodies that wait to be read.", lambda: bodies.waiting)
     metrics.gauge("held_pops", "Pops that wait for a job.", lambda: len(pops))
     metrics.gauge("signals_connected", "1 while signals arrive.", lambda: float(doorbell.connected))
     return Front(
@@ -70,6 +74,7 @@ def build_front(settings: FrontSettings) -> Front:
         background=background,
         drain=drain,
         admission=admission,
+        bodies=bodies,
         known_keys=KnownKeys(),
         pops=pops,
         models=ModelCatalog(native),

@@ -175,6 +175,11 @@ def encoded_body(encoding: str) -> Problem:
     )
 
 
+def not_http(status: int) -> Problem:
+    """What came over the connection is no request that HTTP/1.1 knows."""
+    return Problem(status, "invalid_request", "The request is not valid HTTP/1.1, or its head is too long.")
+
+
 def unknown_route(method: str, path: str) -> Problem:
     """No such route."""
     return Problem(

@@ -5,7 +5,6 @@ cancelled) it registers here; the gate closes the exchange when the server is do
 with it, also when a stream's generator was never started.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -14,9 +13,6 @@ from typing import cast
 
 from hypercorn.typing import HTTPScope
 from quart import request
-
-from front import errors
-from front.errors import FrontError, Problem
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +28,21 @@ class Exchange:
     body_limit: int
     started: float = field(default_factory=time.monotonic)
     body_too_large: bool = False
+    _body: Callable[[], None] = field(default=lambda: None)
     _closers: list[Callable[[], None]] = field(default_factory=list)
 
     def on_close(self, closer: Callable[[], None]) -> None:
         """Call `closer` once when the exchange ends, however it ends."""
         self._closers.append(closer)
+
+    def hold_body(self, release: Callable[[], None]) -> None:
+        """Call `release` when the body is let go, at the latest at the end."""
+        self._body = release
+        self.on_close(release)
+
+    def let_body_go(self) -> None:
+        """The body is needed no more."""
+        self._body()
 
     def close(self) -> None:
         """Run what was registered, last first."""
@@ -55,29 +61,3 @@ def attach(scope: HTTPScope, exchange: Exchange) -> None:
 def current_exchange() -> Exchange:
     """The exchange of the request that is being handled."""
     return cast("Exchange", cast("HTTPScope", request.scope)["state"][_KEY])
-
-
-async def read_body(exchange: Exchange, seconds: float) -> bytes:
-    """The whole request body; nothing of it stays in the request object.
-
-    Raises FrontError: 408 when it is slow, 413 when it is too large, 415 when it is compressed.
-    """
-    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in {"", "identity"}:
-        raise FrontError(errors.encoded_body(encoding[:40]))
-    try:
-        async with asyncio.timeout(seconds):
-            body: bytes = await request.body
-    except TimeoutError:
-        raise FrontError(body_problem(exchange, seconds)) from None
-    request.body.clear()
-    if exchange.body_too_large:
-        raise FrontError(body_problem(exchange, seconds))
-    return body
-
-
-def body_problem(exchange: Exchange, seconds: float) -> Problem:
-    """Why a body cannot be taken: it is too large, which is said first, or did not come in time."""
-    if exchange.body_too_large:
-        return errors.body_too_large(exchange.body_limit)
-    return errors.body_too_slow(seconds)

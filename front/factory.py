@@ -49,7 +49,7 @@ def create_app(front: Front) -> ASGIFramework:
     ):
         app.register_blueprint(blueprint)
     _answer_errors(app)
-    limits = GateLimits(front.settings.body_limit_bytes, front.settings.trusted_proxies)
+    limits = GateLimits(front.settings.body_limit_bytes, front.settings.image_body_limit_bytes, front.settings.proxies)
     return Gate(cast("ASGIFramework", app), limits, front.drain)
 
 

@@ -2,16 +2,18 @@
 
 The gate gives an exchange its id and the client's address, mends common slips in
 paths, answers preflights, bounds the body and each send, adds the headers that
-every answer carries, and closes the exchange.
+every answer carries, notes it in the access log, and closes the exchange.
 """
 
 import asyncio
 import re
 import secrets
+import time
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import structlog
 from hypercorn.typing import (
     ASGIFramework,
     ASGIReceiveCallable,
@@ -23,7 +25,7 @@ from hypercorn.typing import (
 )
 
 from front import errors
-from front.addresses import client_address
+from front.addresses import Network, client_address
 from front.drain import Drain
 from front.exchange import Exchange, attach
 
@@ -33,12 +35,22 @@ SEND_SECONDS = 30.0
 DISCARD_FACTOR = 8
 """How much of a body beyond the limit is read and thrown away, so that the client hears the 413."""
 
+IMAGE_PATHS = frozenset({"/v1/chat/completions", "/api/v2/generate/chat/async", "/v2/generate/chat/async"})
+"""Paths whose bodies may hold images."""
+
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that answer during a drain too."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 _WITHOUT_PREFIX = re.compile(r"/(?:chat/completions|models(?:/.+)?)")
+
+_SECRETIVE = re.compile(r"/[^/]{20,}")
+"""A part of a path that is long enough for a key: some native routes name shared keys in their paths."""
+
+LONGEST_METHOD = 16
+
+log = structlog.get_logger()
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -60,7 +72,8 @@ class GateLimits:
     """What the gate bounds."""
 
     body_bytes: int
-    trusted_proxies: int
+    image_body_bytes: int
+    trusted_proxies: int | tuple[Network, ...]
     send_seconds: float = SEND_SECONDS
 
 
@@ -114,6 +127,8 @@ class Gate:
         if self._drain.started and scope["path"] not in ALWAYS_OPEN:
             await reply.draining(scope["path"])
             return
+        if scope["path"] in IMAGE_PATHS:
+            exchange.body_limit = self._limits.image_body_bytes
         attach(scope, exchange)
         counted = scope["path"] not in ALWAYS_OPEN
         if counted:
@@ -124,6 +139,7 @@ class Gate:
             exchange.close()
             if counted:
                 self._drain.leave()
+                _note(scope, exchange, reply.status)
 
 
 class _BoundedBody:
@@ -152,12 +168,14 @@ class _Sender:
     """Sends with a time limit each, and puts our headers on the answer."""
 
     def __init__(self, send: ASGISendCallable, exchange: Exchange, seconds: float) -> None:
+        self.status: int | None = None
         self._send = send
         self._exchange = exchange
         self._seconds = seconds
 
     async def __call__(self, message: ASGISendEvent) -> None:
         if message["type"] == "http.response.start":
+            self.status = message["status"]
             own: Headers = [(b"x-request-id", self._exchange.request_id.encode()), *_CORS]
             names = {name for name, _ in own}
             kept = [pair for pair in message["headers"] if pair[0].lower() not in names]
@@ -186,6 +204,18 @@ class _Sender:
         start: Any = {"type": "http.response.start", "status": status, "headers": headers}
         await self(start)
         await self({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _note(scope: HTTPScope, exchange: Exchange, status: int | None) -> None:
+    """One line of the access log: no query, no header, no body, and of a path nothing that could be a key."""
+    log.info(
+        "request",
+        call_id=exchange.request_id,
+        method=scope["method"][:LONGEST_METHOD],
+        path=_SECRETIVE.sub("/...", scope["path"])[: errors.LONGEST_ECHO],
+        status=status,
+        seconds=round(time.monotonic() - exchange.started, 3),
+    )
 
 
 def _headers_of(scope: HTTPScope) -> dict[bytes, bytes]:

@@ -105,7 +105,7 @@ def models_blueprint(catalog: ModelCatalog) -> Blueprint:
 
 
 def _hint(asked: tuple[str, ...], names: list[str]) -> str:
-    close = [match for name in asked for match in get_close_matches(name, names, n=3, cutoff=0.6)]
+    close = [match for name in asked for match in get_close_matches(name, names, n=3, cutoff=0.6) if match != name]
     return f" Did you mean {' or '.join(dict.fromkeys(close))}?" if close else ""
 
 

@@ -1,9 +1,13 @@
-"""The page at `/`: what this is, and how to point a client at it."""
+"""The page at `/`, which says how to point a client here, and the document of the routes."""
 
 import re
 from html import escape
 
 from quart import Blueprint, Response, request
+
+from front.openapi import document
+from front.responses import json_response
+from front.wire import encode
 
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 
@@ -26,15 +30,17 @@ set its base URL to <code>{base}/v1</code>, and use your key, or none to ask ano
 <pre>curl {base}/v1/chat/completions \\
   -H "Content-Type: application/json" \\
   -d '{{"model": "MODEL", "messages": [{{"role": "user", "content": "Hello"}}]}}'</pre>
-<p>Online models: <a href="/v1/models">/v1/models</a> &middot; Get a key: <a href="/register">/register</a></p>
+<p>Online models: <a href="/v1/models">/v1/models</a> &middot; Get a key: <a href="/register">/register</a> &middot;
+Routes: <a href="/openapi.json">/openapi.json</a></p>
 </body>
 </html>
 """
 
 
 def pages_blueprint() -> Blueprint:
-    """`GET /`."""
+    """`GET /` and `GET /openapi.json`."""
     blueprint = Blueprint("pages", __name__)
+    written = encode(document())
 
     @blueprint.get("/")
     async def index() -> Response:
@@ -43,5 +49,9 @@ def pages_blueprint() -> Blueprint:
         scheme = "https" if forwarded == "https" else "http"
         base = f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
         return Response(_PAGE.format(base=escape(base)), content_type="text/html; charset=utf-8")
+
+    @blueprint.get("/openapi.json")
+    async def openapi() -> Response:
+        return json_response(written)
 
     return blueprint

@@ -11,9 +11,10 @@ from quart import Blueprint, Response, request
 from yarl import URL
 
 from front import errors
+from front.bodies import body_problem
 from front.context import Front
 from front.errors import FrontError, Problem
-from front.exchange import Exchange, body_problem, current_exchange
+from front.exchange import Exchange, current_exchange
 from front.forwarding import request_headers, response_headers, target_path
 from front.native import CONNECT_SECONDS
 from front.responses import native_problem

@@ -5,13 +5,15 @@ import time
 
 from quart import Blueprint, Response
 
+from app.domain.addresses import source_of
 from app.domain.capabilities import Declaration, parse_declaration
 from app.domain.errors import HordeError
 from app.domain.json_boundary import parse_worker_object
 from front import errors
+from front.bodies import read_body
 from front.context import Front
 from front.errors import FrontError
-from front.exchange import Exchange, current_exchange, read_body
+from front.exchange import Exchange, current_exchange
 from front.forwarding import request_headers, response_headers, target_path
 from front.held_pop import LONGEST_WAIT_SECONDS, PopWaiter
 from front.native import Answer, NativeApi, Unreachable
@@ -28,7 +30,9 @@ def pop_blueprint(front: Front) -> Blueprint:
     async def pop() -> Response:
         exchange = current_exchange()
         try:
-            body = await read_body(exchange, front.settings.body_read_seconds)
+            source = source_of(exchange.address)
+            body = await read_body(exchange, front.bodies, source, front.settings.body_read_seconds)
+            exchange.let_body_go()
             answer = await _HeldPop(front, exchange, body).answer()
         except FrontError as error:
             return native_problem(error.problem)

@@ -10,13 +10,13 @@ import signal
 import socket
 import sys
 
-from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
 from config.logging import configure_logging
 from config.settings import FrontSettings, SettingsError, load_front_settings
 from front.context import Front, build_front, close_front, open_front
 from front.factory import create_app
+from front.serving import serve
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ async def run(front: Front, listener: socket.socket) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     open_front(front)
-    serving = loop.create_task(serve(create_app(front), server_config(listener), shutdown_trigger=closed.wait))
+    serving = loop.create_task(serve(create_app(front), server_config(listener), closed))
     stopping = loop.create_task(stop.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():

@@ -47,6 +47,10 @@ def test_every_problem_is_listed_at_once_by_name(monkeypatch: pytest.MonkeyPatch
         ("MAX_FAULTS", "0"),
         ("HORDE_LOG_LEVEL", "LOUD"),
         ("FLOWER_BASIC_AUTH", "nocolon"),
+        ("TRUSTED_PROXIES", "9"),
+        ("TRUSTED_PROXIES", "-1"),
+        ("TRUSTED_PROXIES", "10.0.0.0/33"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8,"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -3,9 +3,12 @@
 import orjson
 import pytest
 
-from app.domain.errors import ContractRefusal, KudosCapExceeded
+from app.domain.errors import ContractRefusal, HordeError, KudosCapExceeded
 from front import errors
 from front.errors import FrontError, Problem
+from script.docs.generated import subclasses
+
+ERRORS: list[type[HordeError]] = sorted(subclasses(HordeError), key=lambda error: error.rc)
 
 
 def test_the_envelope_always_has_its_five_keys() -> None:
@@ -50,3 +53,12 @@ def test_close_names_and_a_long_list_are_said_briefly() -> None:
     assert (
         errors.with_online_models(Problem(503, "x", "No."), "", []).message == "No. No chat model is online right now."
     )
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_code_of_the_native_api_has_a_status_that_clients_know(error: type[HordeError]) -> None:
+    known = {400, 401, 402, 403, 404, 405, 409, 410, 413, 415, 422, 429, 502, 503}
+    problem = errors.from_native(error.status, {"rc": error.rc, "message": "m"}, None)
+    assert problem.status in known
+    assert problem.status == 402 if error.rc.startswith(("KudosUpfront", "SharedKey")) else True
+    assert set(orjson.loads(problem.envelope())["error"]) == {"message", "type", "param", "code", "metadata"}

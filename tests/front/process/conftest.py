@@ -22,6 +22,7 @@ QUICK = {
     "KEEP_ALIVE_SECONDS": "0.3",
     "BODY_READ_SECONDS": "1",
     "BODY_LIMIT_BYTES": "100000",
+    "IMAGE_BODY_LIMIT_BYTES": "150000",
     "FRONT_SOURCE_LIMIT": "20",
 }
 """Settings under which everything happens within seconds, and the poll never helps."""

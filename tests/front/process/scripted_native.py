@@ -79,6 +79,11 @@ def generation_of(**changes: Any) -> dict[str, Any]:
     }
 
 
+def finished_at_once() -> dict[str, Any]:
+    """The first status of a request that is answered already."""
+    return {"state": "done", "done": True, "finished": 1, "waiting": 0, "kudos": 11.5, "generations": [generation_of()]}
+
+
 def answer(status: int, body: Any, headers: dict[str, str] | None = None) -> Script:
     """A script that answers with JSON."""
 

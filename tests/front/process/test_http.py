@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
+import psutil
 import pytest
 from yarl import URL
 
 from tests.front.process.conftest import QUICK, Signals
 from tests.front.process.front_process import FrontProcess, running_front
 from tests.front.process.scripted_native import SUBMIT, ScriptedNative
+from tests.front.process.waiting import eventually
 from tests.support.services import RunningService
 
 BODY: dict[str, Any] = {"model": "demo-8b", "messages": [{"role": "user", "content": "Hi"}]}
@@ -286,3 +289,88 @@ async def test_no_key_and_no_prompt_is_logged(
     asking.cancel()
     await native.called("DELETE", f"/api/v2/generate/chat/status/{request_id}")
     assert "a-secret" not in front.log.read_text()
+
+
+async def test_the_access_log_tells_what_was_asked_and_nothing_that_could_be_a_key(
+    front: FrontProcess, client: aiohttp.ClientSession
+) -> None:
+    path = "/api/v2/sharedkeys/a-secret-key-of-22-char"
+    headers = {"X-Request-Id": "logged-1", "apikey": "a-secret-key"}
+    async with client.get(f"{front.url}{path}?apikey=a-secret-query", headers=headers) as response:
+        assert response.status == 404
+
+    def lines() -> list[dict[str, Any]]:
+        return [line for line in map(orjson.loads, front.log.read_bytes().splitlines()) if "call_id" in line]
+
+    await eventually(lambda: any(line["call_id"] == "logged-1" for line in lines()), "nothing is logged")
+    line = next(line for line in lines() if line["call_id"] == "logged-1")
+    assert (line["event"], line["method"], line["status"]) == ("request", "GET", 404)
+    assert line["path"] == "/api/v2/sharedkeys/..."
+    assert line["seconds"] >= 0
+    assert "a-secret" not in front.log.read_text()
+
+
+async def test_a_client_that_leaves_behind_a_pipelined_byte_cancels_its_request(
+    front: FrontProcess, native: ScriptedNative
+) -> None:
+    _, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    body = orjson.dumps(BODY)
+    writer.write(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (PATH.encode(), len(body)))
+    writer.write(body + b"G")
+    request_id = await native.submitted()
+    writer.close()
+    await native.called("DELETE", f"/api/v2/generate/chat/status/{request_id}", seconds=2)
+
+
+async def test_pipelined_requests_are_answered_in_turn(
+    front: FrontProcess, native: ScriptedNative, signals: Signals
+) -> None:
+    reader, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    body = orjson.dumps(BODY)
+    first = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (PATH.encode(), len(body)) + body
+    second = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    writer.write(first + second[:9])
+    request_id = await native.submitted()
+    writer.write(second[9:])
+    native.finish(request_id)
+    signals.chat(request_id)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert answer.index(b"chatcmpl-") < answer.index(b'"alive"')
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"NOT HTTP\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_refused_in_the_envelope(front: FrontProcess, raw: bytes) -> None:
+    reader, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    writer.write(raw)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer[:11] == b"HTTP/1.1 4" + answer[10:11]
+    assert b'"type":"invalid_request_error"' in answer
+    writer.close()
+
+
+async def test_a_connection_whose_client_has_left_is_closed_at_once(front: FrontProcess) -> None:
+    process = psutil.Process(front.process.pid)
+    opened = [await asyncio.open_connection(URL(front.url).host, URL(front.url).port) for _ in range(30)]
+    for number, (reader, writer) in enumerate(opened):
+        if number % 3 == 0:
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b"alive")
+        elif number % 3 == 1:
+            writer.write(b"GET /hea")
+    await eventually(lambda: process.num_fds() >= 30, "the connections are not there")
+    before = process.num_fds()
+    for _, writer in opened:
+        writer.close()
+    await eventually(lambda: process.num_fds() <= before - 30, "connections stay open", 5)

@@ -18,6 +18,12 @@ SECRET_FIELDS = frozenset(
     {"apikey", "api_key", "authorization", "passkey", "password", "proxy_authorization", "secret"}
 )
 
+CHATTY = ("kombu", "celery.worker.strategy", "celery.app.trace")
+"""Loggers with a line for each message received and each task done, which our own events say better."""
+
+INDISCREET = ("botocore", "boto3", "urllib3", "PIL")
+"""Loggers that write whole requests at DEBUG: signed URLs, signatures and image bytes (images I8)."""
+
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Mask every field whose name says that it is a secret."""
@@ -72,7 +78,6 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
             },
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
             "root": {"handlers": ["stderr"], "level": settings.horde_log_level},
-            # A line for each message received and each task done would say what the events below say better.
-            "loggers": {name: {"level": "WARNING"} for name in ("kombu", "celery.worker.strategy", "celery.app.trace")},
+            "loggers": {name: {"level": "WARNING"} for name in (*CHATTY, *INDISCREET)},
         }
     )

@@ -284,6 +284,65 @@ class Settings(FrontSettings):
 
     database_url: PostgresUrl = Field(description="PostgreSQL, the only truth.", repr=False)
 
+    s3_endpoint_url: HttpUrl | None = Field(default=None, description="The S3 store; Amazon's own when not set.")
+    s3_public_endpoint_url: HttpUrl | None = Field(
+        default=None, description="The store as workers reach it, for signed URLs; S3_ENDPOINT_URL when not set."
+    )
+    s3_bucket: str = Field(default="horde", min_length=1, description="Bucket for images and offloaded messages.")
+    s3_region: str = Field(
+        default="us-east-1", min_length=1, description="Region that calls of the store are signed for."
+    )
+    aws_access_key_id: SecretStr | None = Field(
+        default=None, description="Key of the store. Without it, requests with images are refused."
+    )
+    aws_secret_access_key: SecretStr | None = Field(default=None, description="Secret of that key.")
+    storage_patience_seconds: float = Field(
+        default=300.0, gt=0, description="How long a request with images waits for a store that is away."
+    )
+
+    image_limit: int = Field(default=20, ge=0, le=100, description="Images of one request.")
+    image_limit_bytes: int = Field(default=20 * 2**20, ge=1024, le=64 * 2**20, description="Largest image as it comes.")
+    image_pixel_limit: int = Field(default=25_000_000, ge=1, description="Most pixels of an image as it comes.")
+    image_longest_side: int = Field(
+        default=2048, ge=64, le=16_384, description="Longest side, in pixels, of an image as it is stored."
+    )
+    image_decoder_mebibytes: int = Field(
+        default=1024, ge=256, description="Address space, in MiB, of the process that decodes images."
+    )
+    image_decoder_seconds: int = Field(
+        default=10, ge=1, le=20, description="Processor time that the decoding of one image may take."
+    )
+    image_fetch: bool = Field(default=True, description="Whether images are fetched from http and https URLs.")
+    image_fetch_seconds: float = Field(
+        default=10.0, gt=0, le=20, description="Time to fetch all remote images of a request."
+    )
+    image_fetch_allowed_hosts: str = Field(
+        default="",
+        description="Hosts of yours as host:port, comma separated, that images may come from though they are private.",
+    )
+    image_attempts: int = Field(
+        default=3, ge=1, description="Attempts at a request's images that were begun and never ended, before it faults."
+    )
+    media_url_seconds: int = Field(
+        default=120, ge=1, le=3600, description="Life of a signed URL that a worker is given."
+    )
+    offload_bytes: int | None = Field(
+        default=None, ge=1024, description="Size of messages with their images above which they are offloaded, if set."
+    )
+    media_orphan_seconds: int = Field(
+        default=3600, ge=1, description="Age at which objects that belong to no request are deleted."
+    )
+
+    @property
+    def has_object_store(self) -> bool:
+        """Whether there is a store for images."""
+        return self.aws_access_key_id is not None and self.aws_secret_access_key is not None
+
+    @property
+    def fetchable_hosts(self) -> frozenset[str]:
+        """The hosts of IMAGE_FETCH_ALLOWED_HOSTS."""
+        return frozenset(host.strip().lower() for host in self.image_fetch_allowed_hosts.split(",") if host.strip())
+
     @property
     def web_pool_size(self) -> int:
         """Connections of one web process: one a thread, as long as all processes stay below the limit (O2)."""

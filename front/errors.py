@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from app.domain.declaration import Guarantee
-from app.domain.errors import HordeError
+from app.domain.errors import HordeError, StorageUnavailable
+from app.domain.images.parts import IMAGE_FAULTS
 from front.wire import encode
 
 RETRY_AFTER_LONGEST = 60
@@ -268,6 +269,9 @@ def diverged() -> Problem:
 def faulted(fault: Mapping[str, object] | None) -> Problem:
     """The horde gave the request up."""
     cause = fault or {}
+    mended = _image_fault(cause)
+    if mended is not None:
+        return mended
     reason = str(cause.get("message") or "the workers that tried could not serve it")
     return Problem(
         502,
@@ -275,6 +279,16 @@ def faulted(fault: Mapping[str, object] | None) -> Problem:
         f"The request was given up: {reason}",
         metadata={"rc": cause.get("rc")} if cause.get("rc") else None,
     )
+
+
+def _image_fault(cause: Mapping[str, object]) -> Problem | None:
+    """A fault of the request's own images, or of the store that should keep them; None for any other."""
+    code, param, message = str(cause.get("rc")), cause.get("param"), str(cause.get("message"))
+    if code in IMAGE_FAULTS:
+        return Problem(400, code, message, param=param if isinstance(param, str) else None)
+    if code == StorageUnavailable.rc:
+        return Problem(StorageUnavailable.status, code, message, retry_after=AVAILABILITY_RETRY_SECONDS)
+    return None
 
 
 def no_eligible_worker(grace_seconds: float) -> Problem:

@@ -41,6 +41,9 @@ IMAGE_PATHS = frozenset({"/v1/chat/completions", "/api/v2/generate/chat/async", 
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that answer during a drain too."""
 
+MAY_HOLD_IMAGES = ("/chat/completions", "/generate/chat/async")
+"""Ends of the paths whose bodies may be larger. Without images they may not: the handlers see to that."""
+
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 _WITHOUT_PREFIX = re.compile(r"/(?:chat/completions|models(?:/.+)?)")

@@ -5,6 +5,7 @@ from functools import lru_cache
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_process_init
 
+from app.domain.task_names import Queue
 from app.services.runtime import Runtime, build_runtime
 from config.logging import configure_logging
 from config.settings import get_settings
@@ -13,7 +14,7 @@ from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
 
-celery = Celery("horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep"])
+celery = Celery("horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep", "tasks.media"])
 celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 
@@ -37,8 +38,16 @@ def _leave_the_parents_runtime(**_: object) -> None:
 
 
 @worker_init.connect
+def _serve_workers_health(**_: object) -> None:
+    _serve_health(keeps_objects=Queue.MEDIA.value in celery.amqp.queues.consume_from)
+
+
 @beat_init.connect
-def _serve_health(**_: object) -> None:
+def _serve_beats_health(**_: object) -> None:
+    _serve_health(keeps_objects=False)
+
+
+def _serve_health(*, keeps_objects: bool) -> None:
     port = get_settings().horde_metrics_port
     if port is not None:
-        serve_health(runtime, port)
+        serve_health(runtime, port, keeps_objects=keeps_objects)

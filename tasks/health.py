@@ -11,12 +11,16 @@ from config.metrics import exposition
 from config.settings import get_settings
 
 
-def serve_health(runtime: Callable[[], Runtime], port: int) -> ThreadingHTTPServer:
+def serve_health(runtime: Callable[[], Runtime], port: int, *, keeps_objects: bool = False) -> ThreadingHTTPServer:
     """Serve /healthz, /readyz and /metrics from a thread of this process."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            answers = {"/healthz": _alive, "/readyz": lambda: _ready(runtime()), "/metrics": _metrics}
+            answers = {
+                "/healthz": _alive,
+                "/readyz": lambda: _ready(runtime(), keeps_objects=keeps_objects),
+                "/metrics": _metrics,
+            }
             answer = answers.get(self.path)
             status, kind, body = answer() if answer else (404, "application/json", b'{"message": "No such route."}')
             self.send_response(status)
@@ -38,8 +42,8 @@ def _alive() -> tuple[int, str, bytes]:
     return 200, "application/json", b'{"status": "ok"}'
 
 
-def _ready(runtime: Runtime) -> tuple[int, str, bytes]:
-    checks = readiness(runtime)
+def _ready(runtime: Runtime, *, keeps_objects: bool) -> tuple[int, str, bytes]:
+    checks = readiness(runtime, keeps_objects=keeps_objects)
     good = all(checks.values())
     body = json.dumps({"status": "ok" if good else "unavailable", "services": checks})
     return 200 if good else 503, "application/json", body.encode()

@@ -10,6 +10,8 @@ ERASE_SECONDS = 60.0
 VACUUM_SECONDS = 30.0
 SPEEDS_SECONDS = 15.0
 FORGET_SECONDS = 3600.0
+DELETE_SECONDS = 10.0
+ORPHANS_SECONDS = 600.0
 
 
 def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
@@ -26,6 +28,8 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
         TaskName.MEASURE_SPEEDS: SPEEDS_SECONDS,
         TaskName.COUNT_GENERATIONS: settings.statistics_seconds,
         TaskName.FORGET_MESSAGES: FORGET_SECONDS,
+        TaskName.DELETE_OBJECTS: DELETE_SECONDS,
+        TaskName.DELETE_ORPHANS: min(ORPHANS_SECONDS, settings.media_orphan_seconds),
     }
     return {
         task.value: {

@@ -9,6 +9,8 @@ from app.api.operations import Key, Operation, documented
 from app.api.services import services
 from app.domain import errors
 from app.domain.contract import Face, parse_chat_request
+from app.domain.contract.messages import image_count
+from app.domain.errors import PayloadTooLarge
 from app.domain.json_boundary import parse_object, parse_worker_object
 from app.domain.progress import Relayed, parse_relayed
 from app.services.submit_request import Submission
@@ -45,7 +47,11 @@ def submit() -> Response:
     """Take a chat request; 202 with its id, its quote and its status, 200 for a replay or a dry run."""
     uses = services()
     calling = read_caller(request, uses.passkeys)
-    chat = parse_chat_request(parse_object(request.get_data(cache=False)), Face.NATIVE)
+    request.max_content_length = max(uses.body_limit_bytes, uses.image_body_limit_bytes)
+    body_bytes = request.get_data(cache=False)
+    chat = parse_chat_request(parse_object(body_bytes), Face.NATIVE)
+    if len(body_bytes) > uses.body_limit_bytes and not image_count(chat.messages):
+        raise PayloadTooLarge(f"A body without images may have {uses.body_limit_bytes} bytes.")
     submission = Submission(
         api_key=calling.require_key(),
         chat=chat,

@@ -70,6 +70,8 @@ class NativeServices:
     filters: FilterRoutes
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
+    body_limit_bytes: int
+    image_body_limit_bytes: int
 
 
 def build_services(runtime: Runtime) -> NativeServices:
@@ -108,6 +110,8 @@ def build_services(runtime: Runtime) -> NativeServices:
         filters=FilterRoutes(runtime),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
+        body_limit_bytes=runtime.settings.body_limit_bytes,
+        image_body_limit_bytes=runtime.settings.image_body_limit_bytes,
     )
 
 

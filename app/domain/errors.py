@@ -701,6 +701,13 @@ class TooManyCalls(HordeError):
     rc = "rate_limit_exceeded"
 
 
+class StorageUnavailable(HordeError):
+    """The object store cannot be reached right now; nothing was accepted, or the request was given up."""
+
+    status = 503
+    rc = "storage_unavailable"
+
+
 class PayloadTooLarge(HordeError):
     """The body is above the limit."""
 

@@ -31,6 +31,11 @@ class TaskName(StrEnum):
     FORGET_MESSAGES = "upkeep.forget_messages"
     VACUUM_QUEUE = "upkeep.vacuum_queue"
 
+    PREPARE_IMAGES = "media.prepare_images"
+    OFFLOAD_MESSAGES = "media.offload_messages"
+    DELETE_OBJECTS = "media.delete_objects"
+    DELETE_ORPHANS = "media.delete_orphans"
+
     @property
     def queue(self) -> Queue:
         """The queue that this task is sent to: the first part of its name."""

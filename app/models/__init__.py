@@ -6,6 +6,7 @@ from app.models.filter import Filter
 from app.models.generation import Generation, Reply
 from app.models.known_model import KnownModel
 from app.models.ledger import KudosTotal, KudosTransfer, LedgerEntry
+from app.models.media import RequestMedia
 from app.models.mode import ModeFlag
 from app.models.operation_key import OperationKey
 from app.models.outage import Heartbeat, Outage
@@ -34,6 +35,7 @@ __all__ = [
     "QueueEntry",
     "Reply",
     "RequestBody",
+    "RequestMedia",
     "RequirementClass",
     "Suspicion",
     "User",

@@ -26,6 +26,7 @@ from app.domain.text_request import text_payload
 from app.domain.worker_profile import message_object
 from app.services.accounts import digest, refused_key
 from app.services.claim import Asking, Wish, claim
+from app.services.job_media import JobMedia
 from app.services.online import OnlineWorkers
 from app.services.progress import new_lease
 from app.services.queue_info import QueueInfo
@@ -94,6 +95,7 @@ class Pop:
         self._queue_info = queue_info
         self._walks = Walks()
         self._screen = WorkerScreen(runtime)
+        self._media = JobMedia(runtime)
 
     def __call__(self, api_key: str, declaration: Declaration, pop_key: str | None, address: str = "") -> Job:
         """Give the worker that calls from this address its next job.
@@ -111,9 +113,18 @@ class Pop:
             # The twin of this pop key, or of this new worker's name, committed first: now it can be read.
             with self._runtime.database.statements() as transaction:
                 job = self._pop(transaction, api_key, declaration, pop_key, address)
-        job = self._with_lease(job, api_key)
+        job = self._with_lease(self._with_media(job, declaration), api_key)
         POPS.labels("yes" if job.ids else "no").inc()
         return job
+
+    def _with_media(self, job: Job, declaration: Declaration) -> Job:
+        """Put images and offloaded messages into a chat job, now that nothing is locked (images I5)."""
+        if job.payload is None or job.request_id is None or job.id is None or not job.is_chat:
+            return job
+        payload = self._media.completed(
+            job.payload, declaration.image_transports, request_id=job.request_id, generation_id=job.id
+        )
+        return Job(worker_id=job.worker_id) if payload is None else replace(job, payload=payload)
 
     def _with_lease(self, job: Job, api_key: str) -> Job:
         """Write a chat job's lease before the worker hears of the job; without one it is not streamed (details D5)."""
@@ -208,7 +219,10 @@ class Pop:
 
     def _wishes(self, transaction: Transaction, popping: _Popping, waiting: list[int]) -> list[Wish]:
         obstacles = self._classes.obstacles(transaction, popping.candidate, waiting)
-        allowed = self._classes.of(transaction, [class_id for class_id, why in obstacles.items() if why is None])
+        found = self._classes.of(transaction, [class_id for class_id, why in obstacles.items() if why is None])
+        allowed = {
+            class_id: klass for class_id, klass in found.items() if self._media.may_serve(popping.declaration, klass)
+        }
         if not allowed or not popping.seen.failed_lately:
             return [Wish(class_id=class_id, requirements=klass) for class_id, klass in allowed.items()]
         pool = self._online.pool(transaction)
@@ -241,7 +255,7 @@ class Pop:
     def _same_job(self, transaction: Transaction, popping: _Popping) -> Job:
         rows = transaction.execute(_LEASED, {"id": popping.seen.popped_before}).all()
         if not rows:
-            return Job(popping.worker_id)
+            return Job(worker_id=popping.worker_id)
         left = (rows[0].deadline_at - datetime.now(UTC)) // timedelta(seconds=1)
         return _job(popping, rows, max(1, left))
 

@@ -87,13 +87,14 @@ class Statuses:
             grouped.setdefault(str(row.id), []).append(row)
         return {key: self._shaped(transaction, rows) for key, rows in grouped.items() if rows[0].is_chat}
 
-    def of_new(self, transaction: Transaction, request_id: UUID, waiting: Waiting) -> dict[str, Any]:
+    def of_new(
+        self, transaction: Transaction, request_id: UUID, waiting: Waiting, state: RequestState = RequestState.QUEUED
+    ) -> dict[str, Any]:
         """Return the status of a chat request that was stored just now."""
-        facts = RequestFacts(
-            id=str(request_id), state=RequestState.QUEUED, waiting=1, processing=0, finished=0, restarted=0
-        )
+        facts = RequestFacts(id=str(request_id), state=state, waiting=1, processing=0, finished=0, restarted=0)
         availability, _ = self._online.standing(transaction, waiting.requirements)
-        return status_object(facts, availability, self._queue_info.place(transaction, waiting))
+        place = self._queue_info.place(transaction, waiting) if state is RequestState.QUEUED else Place()
+        return status_object(facts, availability, place)
 
     def _shaped(self, transaction: Transaction, rows: Sequence[Row[Any]]) -> dict[str, Any]:
         first = rows[0]

@@ -6,8 +6,10 @@ from celery import Celery
 
 from app.adapters.database import Database
 from app.adapters.leases import LeaseStore
+from app.adapters.object_store import REQUEST_SECONDS, TASK_SECONDS, ObjectStore
 from app.adapters.redis_bus import RedisBus
 from app.adapters.task_sender import TaskSender
+from app.services.store_gate import StoreGate
 from config.settings import Settings
 
 
@@ -20,6 +22,8 @@ class Runtime:
     bus: RedisBus
     leases: LeaseStore
     sender: TaskSender
+    store: ObjectStore
+    gate: StoreGate
 
 
 def build_runtime(
@@ -32,4 +36,6 @@ def build_runtime(
         bus=RedisBus(settings),
         leases=LeaseStore(settings),
         sender=TaskSender(celery),
+        store=ObjectStore(settings, read_seconds=REQUEST_SECONDS if application == "web" else TASK_SECONDS),
+        gate=StoreGate(settings.native_threads),
     )

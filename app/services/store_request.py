@@ -18,10 +18,13 @@ from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
 from app.domain.lifetimes import job_ttl_seconds
 from app.domain.redis_keys import QueueSignal
+from app.domain.states import RequestState
+from app.domain.task_names import TaskName
 from app.services.accounts import Caller
 from app.services.admission import ADMITTED, ANONYMOUS_STANDING, HOLD, STANDING, Terms, refuse
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
+from app.services.stage_images import NewMedia
 from config.fault_points import FaultPoint, reach
 
 AGEING_MILLIKUDOS_PER_SECOND = 5_000
@@ -56,6 +59,12 @@ class NewRequest:
     submitted_prompt: str
     operation: Claim | None = None
     streams: bool = False
+    media: NewMedia | None = None
+
+    @property
+    def state(self) -> RequestState:
+        """Where the request begins: images come before the queue (images I1)."""
+        return RequestState.PREPARING if self.media is not None and self.media.sources else RequestState.QUEUED
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +93,19 @@ def store_request(
     transaction.after_commit(lambda: reach(FaultPoint.REQUEST_STORED))
     if new.terms.hold:
         transaction.after_commit(lambda: reach(FaultPoint.RESERVATION_STORED))
-    transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
+    if new.state is RequestState.QUEUED:
+        transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
+    if new.media is not None:
+        task = TaskName.PREPARE_IMAGES if new.media.sources else TaskName.OFFLOAD_MESSAGES
+        transaction.after_commit(lambda: _send(runtime, task, new.id))
     # A held pop sets out while the answer to this submit is still being made.
     transaction.release_effects()
     return Stored(row.sort_key, row.created_at)
+
+
+def _send(runtime: Runtime, task: TaskName, request_id: UUID) -> None:
+    """Send the task that the request waits for; the sweep does, where this fails."""
+    runtime.sender.send(task, str(request_id))
 
 
 def _values(runtime: Runtime, class_id: int, new: NewRequest) -> dict[str, Any]:
@@ -120,6 +138,10 @@ def _values(runtime: Runtime, class_id: int, new: NewRequest) -> dict[str, Any]:
         "contract": Jsonb(dict(new.contract)),
         "prompt": new.prompt,
         "submitted_prompt": new.submitted_prompt,
+        "state": new.state.value,
+        "folder": new.media.folder if new.media else None,
+        "sources": Jsonb(list(new.media.sources) if new.media else []),
+        "rescue": runtime.settings.rescue_after_seconds,
     }
 
 
@@ -141,10 +163,9 @@ _STATEMENT = """
         INSERT INTO horde_requests (id, user_id, key_id, is_chat, streams, state, class_id, requirements, max_length,
             max_context_length, context_tokens, job_ttl_seconds, conformance, quote, hold, n, waiting, sort_key,
             expires_at)
-        SELECT id, :user_id, CAST(:metered_key AS bigint), :is_chat, :streams, 'queued', :class_id,
-            :requirements, :max_length,
-            :max_context_length, :context_tokens, :job_ttl_seconds, :conformance, :quote, CAST(:hold AS bigint),
-            :n, :n,
+        SELECT id, :user_id, CAST(:metered_key AS bigint), :is_chat, :streams, CAST(:state AS text), :class_id,
+            :requirements, :max_length, :max_context_length, :context_tokens, :job_ttl_seconds, :conformance, :quote,
+            CAST(:hold AS bigint), :n, :n,
             extract(epoch FROM now()) * CAST(:ageing AS float8) - CAST(:priority AS float8),
             now() + make_interval(secs => :ttl)
         FROM wanted
@@ -159,6 +180,11 @@ _STATEMENT = """
         SELECT id, slot, user_id, class_id, sort_key, max_length, max_context_length, :images, :tools,
             :tools_temperature
         FROM made CROSS JOIN generate_series(0, CAST(:n AS int) - 1) slot
+        WHERE CAST(:state AS text) = 'queued'
+    ), media AS (
+        INSERT INTO request_media (request_id, folder, sources, next_dispatch_at)
+        SELECT id, CAST(:folder AS text), CAST(:sources AS jsonb), now() + make_interval(secs => :rescue)
+        FROM made WHERE CAST(:folder AS text) IS NOT NULL
     )
     SELECT standing.*, made.id AS request_id, made.sort_key, made.created_at
     FROM standing LEFT JOIN made ON true

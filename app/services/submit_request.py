@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import structlog
 from prometheus_client import Counter
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
@@ -29,6 +29,7 @@ from app.domain.narrowing import may_stream
 from app.domain.pricing import kudos, quote
 from app.domain.refused_words import found_words
 from app.domain.sizing import fitted_to, sized
+from app.domain.states import RequestState
 from app.domain.system_accounts import ANONYMOUS_KEY
 from app.models import OperationKey
 from app.services.accounts import Caller, authenticate
@@ -40,6 +41,7 @@ from app.services.queue_info import Waiting
 from app.services.request_status import Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
+from app.services.stage_images import Lifted, NewMedia, StageImages
 from app.services.store_request import Claim, NewRequest, Stored, store_request
 from config.fault_points import FaultPoint, reach
 
@@ -84,6 +86,7 @@ class Plan:
     quote: int
     warnings: tuple[str, ...]
     downgraded: bool = False
+    media: NewMedia | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,7 @@ class Arrival:
 
     caller: Caller
     submission: Submission
+    lifted: Lifted
     request_id: UUID
     key: str | None
 
@@ -121,12 +125,14 @@ class SubmitRequest:
         self._classes = classes
         self._statuses = statuses
         self._filters = Filters()
+        self._images = StageImages(runtime)
 
     def quote(self, submission: Submission) -> float:
         """Return what the request would cost at most, in kudos, and store nothing."""
+        lifted = self._images.lifted(submission.chat)
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, submission.api_key)
-            return kudos(self._plan(transaction, caller, submission.chat).quote)
+            return kudos(self._plan(transaction, caller, lifted.chat).quote)
 
     def __call__(self, submission: Submission) -> Accepted:
         """Store the request and let a worker have it.
@@ -134,31 +140,33 @@ class SubmitRequest:
         With an operation key, the same key and body again answer the first request.
         Raises InvalidApiKey, OperationKeyMismatch, CorruptPrompt, NoEligibleWorker,
         ContractRefusal for an unknown model in a list, KudosCapExceeded, TooManyPrompts,
-        KudosUpfront or a SharedKey refusal, with nothing stored or held.
+        KudosUpfront, StorageUnavailable or a SharedKey refusal, with nothing stored or held.
         """
+        lifted = self._images.lifted(submission.chat)
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, submission.api_key)
             try:
-                accepted = self._submit(transaction, caller, submission)
+                accepted = self._submit(transaction, caller, submission, lifted)
             except (SharedKeyEmpty, SharedKeyInsufficientKudos):
                 if not submission.chat.horde.allow_downgrade:
                     raise
                 # The key pays no more: the request goes on as anybody's, last in line (wire reference 4.8).
-                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), submission)
+                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), submission, lifted)
         if not accepted.replayed:
             reach(FaultPoint.REQUEST_SIGNALLED)
             REQUESTS_ACCEPTED.inc()
         return accepted
 
-    def _submit(self, transaction: Transaction, caller: Caller, submission: Submission) -> Accepted:
+    def _submit(self, transaction: Transaction, caller: Caller, submission: Submission, lifted: Lifted) -> Accepted:
         arrival = Arrival(
             caller=caller,
             submission=submission,
+            lifted=lifted,
             request_id=submission.proposed_id or uuid4(),
             key=_checked_key(submission, caller),
         )
         try:
-            plan = self._plan(transaction, caller, submission.chat)
+            plan = self._plan(transaction, caller, lifted.chat)
             admitted = self._admit(transaction, arrival, plan)
         except HordeError:
             # What a new request would be refused for does not touch one that was accepted before.
@@ -174,6 +182,24 @@ class SubmitRequest:
         return self._accepted(transaction, arrival.request_id, *admitted)
 
     def _admit(self, transaction: Transaction, arrival: Arrival, plan: Plan) -> tuple[Plan, Stored] | None:
+        """Stage its images and store the request; None when its operation key is taken.
+
+        Whatever refuses it here takes the staged images away again.
+        """
+        if arrival.lifted.images and self._is_claimed(transaction, arrival):
+            return None
+        media = self._images.staged(arrival.lifted, plan.chat.messages)
+        try:
+            admitted = self._stored(transaction, arrival, replace(plan, media=media))
+        except HordeError:
+            if media is not None:
+                self._images.discard(media)
+            raise
+        if admitted is None and media is not None:
+            self._images.discard(media)
+        return admitted
+
+    def _stored(self, transaction: Transaction, arrival: Arrival, plan: Plan) -> tuple[Plan, Stored] | None:
         """Store the request, cheaper if it cannot be had as asked; None when its operation key is taken."""
         terms = self._terms(transaction, arrival.caller, plan)
         try:
@@ -185,6 +211,11 @@ class SubmitRequest:
             plan, terms = cheaper, self._terms(transaction, arrival.caller, cheaper)
             stored = self._store(transaction, arrival, plan, terms)
         return None if stored is None else (plan, stored)
+
+    @staticmethod
+    def _is_claimed(transaction: Transaction, arrival: Arrival) -> bool:
+        """Whether the operation key was used before: then nothing is uploaded again (native-api N1)."""
+        return arrival.key is not None and _claimed_by(transaction, arrival) is not None
 
     def _terms(self, transaction: Transaction, caller: Caller, plan: Plan) -> Terms:
         asked = Asked(
@@ -198,7 +229,8 @@ class SubmitRequest:
 
     def _accepted(self, transaction: Transaction, request_id: UUID, plan: Plan, stored: Stored) -> Accepted:
         waiting = Waiting(requirements=plan.requirements, sort_key=stored.sort_key, created_at=stored.created_at)
-        status = self._statuses.of_new(transaction, request_id, waiting)
+        state = RequestState.PREPARING if plan.media and plan.media.sources else RequestState.QUEUED
+        status = self._statuses.of_new(transaction, request_id, waiting, state)
         log.info("request.accepted", request_id=str(request_id), max_length=plan.requirements.max_length)
         return Accepted(
             id=request_id,
@@ -211,13 +243,7 @@ class SubmitRequest:
         """Find the request that this key already made, if the body is the same."""
         if arrival.key is None:
             return None
-        claimed = transaction.execute(
-            select(OperationKey.fingerprint, OperationKey.request_id).where(
-                OperationKey.user_id == arrival.caller.user_id,
-                OperationKey.scope == arrival.scope,
-                OperationKey.key == arrival.key,
-            )
-        ).one_or_none()
+        claimed = _claimed_by(transaction, arrival)
         if claimed is None:
             return None
         if claimed.fingerprint != fingerprint(arrival.submission.chat):
@@ -292,8 +318,20 @@ class SubmitRequest:
             submitted_prompt=plan.submitted_prompt,
             operation=arrival.claim,
             streams=may_stream(plan.chat),
+            media=plan.media,
         )
         return store_request(self._runtime, transaction, self._classes, new)
+
+
+def _claimed_by(transaction: Transaction, arrival: Arrival) -> Row[tuple[str, UUID]] | None:
+    """Find what this operation key was used for, if it was."""
+    return transaction.execute(
+        select(OperationKey.fingerprint, OperationKey.request_id).where(
+            OperationKey.user_id == arrival.caller.user_id,
+            OperationKey.scope == arrival.scope,
+            OperationKey.key == arrival.key,
+        )
+    ).one_or_none()
 
 
 def _price(chat: ChatRequest, requirements: Requirements) -> int:

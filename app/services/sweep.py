@@ -9,6 +9,7 @@ One query a waiting state, each bounded and skipping locked rows:
 | generation `leased`, late   | timed out; its request goes to another worker                 |
 | generation `leased`, silent | the same, when its worker posted before and stopped (D15)     |
 | request open, past its life | expired, unless a reply is being verified                     |
+| request with media that is due | see `media_rescue`                                         |
 """
 
 from uuid import UUID
@@ -23,6 +24,7 @@ from app.domain.task_names import TaskName
 from app.domain.verdict_route import is_judged_by_schema, verification_task
 from app.services.aborts import note_heartbeats
 from app.services.faults import Failure, end_request, fail_generation
+from app.services.media_rescue import rescue_media
 from app.services.runtime import Runtime
 from app.services.schema_faults import fault_for_schema
 
@@ -47,6 +49,7 @@ def sweep(runtime: Runtime) -> None:
     _time_out_leased(runtime)
     _time_out_silent(runtime)
     _expire_requests(runtime)
+    rescue_media(runtime)
 
 
 def _rescue_submitted(runtime: Runtime) -> None:

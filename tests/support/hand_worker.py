@@ -42,9 +42,10 @@ def call(method: str, url: str, body: bytes | Json | None = None, key: str = KEY
 class HandWorker:
     """Serves a model of its own, so that no other worker takes its jobs."""
 
-    def __init__(self, horde: HordeProcesses, model: str) -> None:
+    def __init__(self, horde: HordeProcesses, model: str, **declared: object) -> None:
         self.horde = horde
         self.model = model
+        self.declared = declared
 
     def pop(self) -> Json | None:
         """The next job, or None."""
@@ -58,12 +59,12 @@ class HandWorker:
             "max_length": 1024,
             "max_context_length": 8192,
             "threads": 1,
-        }
+        } | self.declared
         job = call("POST", f"{self.horde.native}/api/v2/generate/text/pop", declaration, KEYS.worker)
         assert job.status == 200, job
         return job.body if job.body["id"] else None
 
-    def wait_for_job(self) -> Json:
+    def wait_for_job(self, seconds: float = 30) -> Json:
         """The next job, once there is one."""
         jobs: list[Json] = []
 
@@ -73,7 +74,7 @@ class HandWorker:
                 jobs.append(job)
             return job is not None
 
-        wait_until(popped, 30, f"no job for {self.model}")
+        wait_until(popped, seconds, f"no job for {self.model}")
         return jobs[0]
 
     def submit(self, job_id: str, reply: bytes | Json) -> Answered:

@@ -36,7 +36,7 @@ KEYS = LocalKeys(
     worker="worker-key-of-22-chars",
     service_passkey="flows-service-passkey-",
 )
-PROCESSES = ("backend", "web", "front", "verdict", "tasks", "beat", "worker")
+PROCESSES = ("backend", "web", "front", "verdict", "tasks", "media", "beat", "worker")
 FAST = {
     # Periods of seconds instead of tens, so that a flow sees a rescue within its patience.
     "SWEEP_SECONDS": "1",
@@ -64,6 +64,7 @@ class Ports:
     verdict: int = field(default_factory=free_port)
     tasks: int = field(default_factory=free_port)
     beat: int = field(default_factory=free_port)
+    media: int = field(default_factory=free_port)
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ class HordeProcesses:
     def figure(self, metric: str) -> float:
         """The sum of a metric over web and the task processes."""
         total = 0.0
-        for port in (self.ports.native, self.ports.verdict, self.ports.tasks):
+        for port in (self.ports.native, self.ports.verdict, self.ports.tasks, self.ports.media):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
                 text = response.read().decode()
             total += sum(float(value) for value in re.findall(rf"^{metric}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE))
@@ -273,7 +274,7 @@ class HordeProcesses:
                 "CHAT_FEATURES": "tools,tool_choice_enforced,tool_choice_auto_faithful,json_object,reasoning,"
                 "json_object_enforced,json_schema,json_schema_enforced",
             }
-        metrics_port = getattr(self.ports, name, None) if name in {"verdict", "tasks", "beat"} else None
+        metrics_port = getattr(self.ports, name, None) if name in {"verdict", "tasks", "media", "beat"} else None
         return (
             inherited
             | self.services.environment
@@ -287,7 +288,11 @@ class HordeProcesses:
                 "REMAP_SIGTERM": "SIGQUIT",
             }
             | ({"HORDE_METRICS_PORT": str(metrics_port)} if metrics_port else {})
-            | ({"PROMETHEUS_MULTIPROC_DIR": str(self._figures(name))} if name in {"web", "verdict", "tasks"} else {})
+            | (
+                {"PROMETHEUS_MULTIPROC_DIR": str(self._figures(name))}
+                if name in {"web", "verdict", "tasks", "media"}
+                else {}
+            )
             | self._settings
         )
 

@@ -79,6 +79,5 @@ class _Trial:
             return Finding("stop", False, "the reply had no text to stop at")
         finding, stopped = await self.ask("stop", {"stop": [word]})
         content = (stopped or {"message": {"content": None}})["message"]["content"] or ""
-        return Finding(
-            "stop", finding.holds and word not in content, f"a reply that began with {word!r} ended before it"
-        )
+        holds = finding.holds and word not in content
+        return Finding("stop", holds, f"with {word!r} to stop at, {len(content)} characters came")

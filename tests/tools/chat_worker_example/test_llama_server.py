@@ -11,7 +11,7 @@ import pytest
 
 from tests.tools.chat_worker_example.scripted_horde import ScriptedHorde
 from tests.tools.chat_worker_example.worker_process import running_worker
-from tools.chat_worker_example.backend import Backend
+from tools.chat_worker_example.backends import LlamaCpp
 
 ROOT = Path(__file__).parents[3]
 REPLY_TOKENS = 8
@@ -55,7 +55,7 @@ async def tokens_of(url: str, words: int) -> int:
     """The server's own count of a conversation with so many words."""
     async with aiohttp.ClientSession() as session:
         call = {"messages": [{"role": "user", "content": text_of(words)}]}
-        return await Backend(session, url).count_tokens(call)
+        return await LlamaCpp(session, url).count_tokens(call)
 
 
 async def longest_that_fits(url: str, context: int) -> int:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tools.chat_worker_example.config import CAPABILITIES, GUARANTEES, OPTIONS
+from tools.chat_worker_example.config import OPTIONS
+from tools.chat_worker_example.values import CAPABILITIES, GUARANTEES
 
 FOLDER = Path(__file__).parents[3] / "tools" / "chat_worker_example"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")

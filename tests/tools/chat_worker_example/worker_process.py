@@ -56,13 +56,21 @@ class WorkerProcess:
                 self._changed.notify_all()
 
 
+async def run_command(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Runs a command of the worker to its end; returns its exit code and what it printed."""
+    async with running_worker(*arguments, **environment) as worker:
+        code = await worker.exit_code()
+    return code, "".join(worker.lines)
+
+
 @asynccontextmanager
-async def running_worker(**environment: str) -> AsyncIterator[WorkerProcess]:
-    """Starts a worker with this environment and nothing else; kills it at the end if it still runs."""
+async def running_worker(*arguments: str, **environment: str) -> AsyncIterator[WorkerProcess]:
+    """Starts a worker with these arguments and this environment alone; kills it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "chat_worker_example",
+        *arguments,
         cwd=TOOLS,
         env=environment,
         stdout=asyncio.subprocess.PIPE,

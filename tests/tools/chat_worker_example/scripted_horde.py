@@ -18,7 +18,7 @@ Answer = tuple[int, Json]
 LOST: Answer = (0, {})
 """In place of an answer: the call is taken in, and the connection closes without a word."""
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 
 @dataclass

@@ -23,19 +23,8 @@ def test_the_folder_builds_into_one_package_with_its_command(tmp_path: Path) -> 
     source.mkdir()
     for path in (*FOLDER.glob("*.py"), FOLDER / "pyproject.toml", FOLDER / "README.md"):
         (source / path.name).write_bytes(path.read_bytes())
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        tmp_path,
-        source,
-    ]
-    subprocess.run(build, check=True, capture_output=True)
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(source)]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options], check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
     assert wheel.name.startswith(f"horde_worker-{VERSION}-py3-none-any")
     with zipfile.ZipFile(wheel) as content:

@@ -6,7 +6,7 @@ Starts a throw-away horde (every Procfile process, an instant scripted backend, 
 worker with 8 threads, all on this machine), loads it with closed-loop clients, and
 prints latency, completions a second, and the same load on the front's bare health
 route as the baseline of the run. SQL statements and Celery messages a completion
-come from the horde's own metrics.
+come from the horde's own metrics; CPU a completion, by process, from the system.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import aiohttp
 from alembic import command
 from alembic.config import Config
 
+from bench.cpu import spent_since, used_by
 from bench.load import Figures, closed_loop
 from config.settings import get_settings
 from tests.conftest import as_admin, url_of
@@ -89,17 +90,19 @@ def main() -> None:
         try:
             for clients in options.clients:
                 baseline = asyncio.run(closed_loop(lambda session: bare(horde, session), clients=clients, seconds=3))
-                before = counted(horde)
+                before, used = counted(horde), used_by(horde)
                 figures = asyncio.run(
                     closed_loop(lambda session: complete(horde, session), clients=clients, seconds=options.seconds)
                 )
-                after = counted(horde)
+                after, spent = counted(horde), spent_since(used, used_by(horde))
                 report("roundtrip", figures, baseline)
                 done = figures.calls + clients
                 print(
                     f"           SQL statements {(after[0] - before[0]) / done:.1f}, "
                     f"Celery messages {(after[1] - before[1]) / done:.2f} a completion"
                 )
+                parts = ", ".join(f"{name} {1000 * seconds / done:.1f}" for name, seconds in spent.items())
+                print(f"           CPU ms a completion: {1000 * sum(spent.values()) / done:.1f} ({parts})")
             horde.require_sound(60)
             print("every invariant holds")
         finally:

@@ -68,6 +68,11 @@ class RunningService:
         """Whether it was started and not stopped since."""
         return self._process is not None
 
+    @property
+    def pid(self) -> int | None:
+        """The process that was started, None when it does not run."""
+        return None if self._process is None else self._process.pid
+
     def start(self) -> None:
         """Start it and wait until it answers."""
         if self._process is not None:

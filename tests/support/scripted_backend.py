@@ -157,6 +157,13 @@ def text_of(message: Json) -> str:
     return content or ""
 
 
+def until_stop(text: str, stops: list[str] | str) -> str:
+    """The text up to the first stop sequence in it."""
+    for stop in [stops] if isinstance(stops, str) else stops:
+        text = text.partition(stop)[0]
+    return text
+
+
 def parts_of(body: Json) -> list[Json]:
     """The parts of all messages that have parts."""
     lists = [message["content"] for message in body["messages"] if isinstance(message.get("content"), list)]
@@ -220,7 +227,7 @@ def completion_of(backend: ScriptedBackend, body: Json, chosen: Mapping[str, str
     message: Json = {"role": "assistant", "content": None}
     call = _wants_call(body, chosen, backend.shape.renders_tools)
     if call is None:
-        message["content"] = _content(body, chosen, echo)
+        message["content"] = until_stop(_content(body, chosen, echo), body.get("stop") or [])
     else:
         message["tool_calls"] = [_tool_call(body, call or None)]
     if "reasoning" in chosen:

@@ -60,10 +60,10 @@ class _Trial:
         return Finding("stream in pieces", same, f"{pieces} pieces of {len(text)} characters")
 
     def cut(self, reply: Json | None) -> Finding:
-        """A reply of all its tokens says that it was cut."""
+        """A reply has no more tokens than it may have."""
         used = ((reply or {}).get("usage") or {}).get("completion_tokens")
         finish = (reply or {}).get("finish_reason")
-        holds = reply is not None and (used != REPLY_TOKENS or finish == "length")
+        holds = used is not None and used <= REPLY_TOKENS
         return Finding("max_tokens", holds, f"{used} of {REPLY_TOKENS} tokens, finish reason {finish}")
 
     def usage(self, reply: Json | None) -> Finding:

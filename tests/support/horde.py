@@ -271,7 +271,8 @@ class HordeProcesses:
                 "MODEL_NAME": MODEL,
                 "WORKER_NAME": "flows",
                 "WORKER_THREADS": "8",
-                "CHAT_FEATURES": "tools,tool_choice_enforced,tool_choice_auto_faithful,json_object,reasoning,"
+                "ABORT_LIMIT": "1000",
+                "DECLARE": "tools,tool_choice_enforced,tool_choice_auto_faithful,json_object,reasoning,"
                 "json_object_enforced,json_schema,json_schema_enforced",
             }
         metrics_port = getattr(self.ports, name, None) if name in {"verdict", "tasks", "media", "beat"} else None

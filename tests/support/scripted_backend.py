@@ -21,6 +21,8 @@ through `POST /control`. With its counter routes it looks like a llama.cpp serve
 | `tool_call`, `tool_call=NAME` | a call to the first (or this) tool of the request, until a tool has answered |
 | `unknown_function` | a call to a function that the request does not offer |
 | `not_json` | prose, whatever the response format asks |
+| `pace=SECONDS`, `cut`, `quit` | a stream that waits between chunks; is torn in the middle; ends there |
+| `flood`, `twin_ids`, `object_arguments`, `wrong_usage`, `bad_utf8`, `loris` | spoilt: `misbehaviour.py` |
 """
 
 import argparse
@@ -37,11 +39,14 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from tests.support.misbehaviour import body_of, spoil, stream, trickle
+
 Json = dict[str, Any]
 
 MARKER = re.compile(r"\[\[(\w+)(?:=([^\]]*))?\]\]")
 TOKEN = re.compile(r"\w{1,4}|[^\w\s]|\s+")
 REMEMBERED = 200
+PICTURE_TOKENS = 16
 MARKERS = frozenset(
     {
         "delay",
@@ -55,6 +60,15 @@ MARKERS = frozenset(
         "tool_call",
         "unknown_function",
         "not_json",
+        "pace",
+        "cut",
+        "quit",
+        "flood",
+        "twin_ids",
+        "object_arguments",
+        "wrong_usage",
+        "bad_utf8",
+        "loris",
     }
 )
 
@@ -70,6 +84,12 @@ class BackendShape:
     renders_tools: bool = True
     usage_skew: int = 0
     """Tokens that generation uses beyond what the counter routes admit: a counter that is short."""
+    trims_to: int | None = None
+    """Tokens that it keeps, in silence, of a prompt longer than its context; None to refuse such a prompt."""
+    vision: bool = False
+    """A picture adds tokens to the prompt; without it, pictures are left out."""
+    reasons: bool = False
+    """Whatever asks for high effort is reasoned about."""
 
 
 @dataclass
@@ -110,7 +130,11 @@ class ScriptedBackend:
 
     def prompt_tokens(self, body: Json) -> int:
         """Tokens that generation uses for this call, the BOS token included."""
-        return 1 + count_tokens(self.render(body)) + self.shape.usage_skew
+        used = 1 + count_tokens(self.render(body)) + self.shape.usage_skew
+        if self.shape.vision:
+            used += PICTURE_TOKENS * sum(part.get("type") == "image_url" for part in parts_of(body))
+        kept = self.shape.trims_to
+        return kept if kept is not None and used > self.shape.context else used
 
     def render(self, body: Json) -> str:
         """The conversation in this backend's chat template."""
@@ -131,6 +155,19 @@ def text_of(message: Json) -> str:
     if isinstance(content, list):
         return "".join(part.get("text", "") for part in content)
     return content or ""
+
+
+def until_stop(text: str, stops: list[str] | str) -> str:
+    """The text up to the first stop sequence in it."""
+    for stop in [stops] if isinstance(stops, str) else stops:
+        text = text.partition(stop)[0]
+    return text
+
+
+def parts_of(body: Json) -> list[Json]:
+    """The parts of all messages that have parts."""
+    lists = [message["content"] for message in body["messages"] if isinstance(message.get("content"), list)]
+    return [part for parts in lists for part in parts]
 
 
 def instance_of(schema: Json) -> Any:
@@ -190,13 +227,15 @@ def completion_of(backend: ScriptedBackend, body: Json, chosen: Mapping[str, str
     message: Json = {"role": "assistant", "content": None}
     call = _wants_call(body, chosen, backend.shape.renders_tools)
     if call is None:
-        message["content"] = _content(body, chosen, echo)
+        message["content"] = until_stop(_content(body, chosen, echo), body.get("stop") or [])
     else:
         message["tool_calls"] = [_tool_call(body, call or None)]
     if "reasoning" in chosen:
         message["reasoning_content"] = chosen["reasoning"]
+    elif backend.shape.reasons and body.get("reasoning_effort") == "high":
+        message["reasoning_content"] = "Let me think."
     finish = "stop" if call is None else "tool_calls"
-    written = count_tokens(orjson.dumps(message).decode())
+    written = min(count_tokens(orjson.dumps(message).decode()), body.get("max_tokens") or 2**31)
     if "length" in chosen:
         finish, written = "length", body.get("max_tokens") or written
     reply: Json = {
@@ -250,9 +289,14 @@ async def _answer(request: web.Request, body: Json, chosen: Mapping[str, str], e
         return _error(int(chosen["status"]), "scripted_error")
     if "malformed" in chosen:
         return web.Response(body=b'{"choices": [', content_type="application/json")
+    if "loris" in chosen:
+        return await trickle(request)
     if backend.prompt_tokens(body) > backend.shape.context:
         return _error(400, "exceed_context_size_error")
-    return _json(completion_of(backend, body, chosen, echo))
+    reply = spoil(completion_of(backend, body, chosen, echo), chosen, body.get("max_tokens") or 1)
+    if body.get("stream"):
+        return await stream(request, reply, chosen, bool((body.get("stream_options") or {}).get("include_usage")))
+    return web.Response(body=body_of(reply, chosen), content_type="application/json")
 
 
 async def _models(request: web.Request) -> web.Response:

@@ -1,21 +1,45 @@
-"""`python -m chat_worker_example`: runs the worker in the foreground."""
+"""`horde-worker`, or `python -m chat_worker_example`: the worker in the foreground, and its commands."""
 
 import asyncio
 import os
 import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
-from .config import ConfigError, load_config
+from .commands import check, earnings, test, why
+from .config import BACKEND, HORDE, WORKER, ConfigError, WorkerConfig, load_config
+from .output import outputs
 from .worker import EXIT_CONFIGURATION, run_worker
 
 
+class Command(NamedTuple):
+    """What a word on the command line does, and which settings it needs."""
+
+    act: Callable[[WorkerConfig], Coroutine[Any, Any, int]]
+    needs: frozenset[str]
+
+
+COMMANDS = {
+    "run": Command(run_worker, WORKER),
+    "check": Command(check, BACKEND),
+    "why": Command(why, WORKER),
+    "test": Command(test, HORDE | {"model_name"}),
+    "earnings": Command(earnings, HORDE),
+}
+
+
 def main() -> int:
-    """Runs the worker and returns its exit code: 0 after a stop by signal, 2 when the configuration has to change."""
+    """Runs one command and returns its exit code: 2 when the configuration has to change."""
+    arguments = sys.argv[1:]
+    name = arguments.pop(0) if arguments and arguments[0] in COMMANDS else "run"
+    command = COMMANDS[name]
     try:
-        config = load_config(sys.argv[1:], os.environ)
+        config = load_config(arguments, os.environ, command.needs)
+        with outputs(config) if name == "run" else outputs(WorkerConfig()):
+            return asyncio.run(command.act(config))
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_CONFIGURATION
-    return asyncio.run(run_worker(config))
 
 
 if __name__ == "__main__":

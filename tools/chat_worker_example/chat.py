@@ -3,8 +3,11 @@
 Pure functions. Shapes of the horde: details D5 (payload) and native API N3 (reply).
 """
 
+import json
 import secrets
 from typing import Any
+
+from .text import mend
 
 Json = dict[str, Any]
 
@@ -23,12 +26,14 @@ FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter"})
 
 
 class UnusableCompletion(Exception):
-    """The backend's answer is not a chat completion."""
+    """The backend's answer is not a chat completion that the horde could take."""
 
 
 def call_of(payload: Json, model: str) -> Json:
     """Builds the chat-completions body of a job: OpenAI's fields only, absent where the job has none."""
-    call: Json = {"model": model, "stream": False}
+    call: Json = {"model": model, "stream": bool(payload.get("stream"))}
+    if call["stream"]:
+        call["stream_options"] = {"include_usage": True}
     for name in PASSED_AS_THEY_ARE:
         if payload.get(name) is not None:
             call[name] = payload[name]
@@ -51,19 +56,26 @@ def reply_of(completion: object) -> Json:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnusableCompletion("the first choice has no message")
-    listed = message.get("tool_calls") or []
-    if not isinstance(listed, list):
-        raise UnusableCompletion("tool_calls is not a list")
-    calls = [_tool_call(call) for call in listed]
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    calls = _tool_calls(message.get("tool_calls") or [])
     finish = choice.get("finish_reason")
     if finish not in FINISH_REASONS or (calls and finish == "stop"):
         finish = "tool_calls" if calls else "stop"
+    reasoning = reasoning_of(message)
     return {
-        "message": {"content": message.get("content"), "reasoning_content": reasoning, "tool_calls": calls or None},
+        "message": {
+            "content": _content(message.get("content")),
+            "reasoning_content": mend(reasoning) if reasoning else None,
+            "tool_calls": calls or None,
+        },
         "finish_reason": finish,
         "usage": usage_of(completion),
     }
+
+
+def reasoning_of(message: Json) -> str | None:
+    """The reasoning of a message or a delta: llama.cpp and vLLM have two names for it."""
+    found = message.get("reasoning_content") or message.get("reasoning")
+    return found if isinstance(found, str) else None
 
 
 def _first_choice(completion: object) -> Json:
@@ -73,15 +85,49 @@ def _first_choice(completion: object) -> Json:
     return choices[0]
 
 
+def _content(content: object) -> str | None:
+    if isinstance(content, list):
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    if content is not None and not isinstance(content, str):
+        raise UnusableCompletion("the content is not text")
+    return mend(content) if content else None
+
+
+def _tool_calls(listed: object) -> list[Json]:
+    """The calls, each with an id of its own: a client could not answer two that share one."""
+    if not isinstance(listed, list):
+        raise UnusableCompletion("tool_calls is not a list")
+    calls: list[Json] = []
+    for call in map(_tool_call, listed):
+        if call["id"] in {earlier["id"] for earlier in calls}:
+            call["id"] = _new_id()
+        calls.append(call)
+    return calls
+
+
 def _tool_call(call: object) -> Json:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise UnusableCompletion("a tool call has no function")
+    call_id = call.get("id")
     return {
-        "id": call.get("id") or f"call_{secrets.token_hex(12)}",
+        "id": call_id if isinstance(call_id, str) and call_id else _new_id(),
         "type": "function",
-        "function": {"name": function["name"], "arguments": function.get("arguments", "")},
+        "function": {"name": mend(function["name"]), "arguments": _arguments(function.get("arguments"))},
     }
+
+
+def _arguments(arguments: object) -> str:
+    """Arguments as JSON text: some servers answer the object itself, or nothing where there are none."""
+    if isinstance(arguments, str):
+        return mend(arguments) or "{}"
+    if arguments is None:
+        return "{}"
+    return mend(json.dumps(arguments, ensure_ascii=False))
+
+
+def _new_id() -> str:
+    return f"call_{secrets.token_hex(12)}"
 
 
 def usage_of(completion: object) -> Json | None:
@@ -97,4 +143,4 @@ def usage_of(completion: object) -> Json | None:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31

@@ -5,11 +5,13 @@ import os
 import time
 from pathlib import Path
 
+from .jobs import JobEnd
+
 
 class Health:
     """The worker's state and counts, kept in a file when one is configured.
 
-    States: `waiting_for_backend`, `ready`, `horde_unreachable`, `refused`, `backend_down`, `stopping`.
+    States: `waiting_for_backend`, `ready`, `resting`, `horde_unreachable`, `refused`, `backend_down`, `stopping`.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -18,6 +20,16 @@ class Health:
         self._written_at = 0.0
         self.done = 0
         self.failed = 0
+        self.unwanted = 0
+        self.kudos = 0.0
+        self.skipped: dict[str, object] = {}
+
+    def count(self, end: JobEnd) -> None:
+        """Counts one job that has ended."""
+        self.done += end.event == "job_done"
+        self.unwanted += end.event in {"job_cancelled", "job_ended"}
+        self.failed += end.event in {"job_faulted", "job_refused", "job_lost"}
+        self.kudos += (end.receipt.reward or 0.0) if end.receipt else 0.0
 
     def report(self, state: str) -> None:
         """Writes the state, an unchanged one at most once a second.
@@ -28,7 +40,15 @@ class Health:
         if self._path is None or (state == self._state and 0 <= now - self._written_at < 1):
             return
         self._state, self._written_at = state, now
-        content = {"state": state, "updated_at": now, "done": self.done, "failed": self.failed}
+        content = {
+            "state": state,
+            "updated_at": now,
+            "done": self.done,
+            "failed": self.failed,
+            "unwanted": self.unwanted,
+            "kudos": round(self.kudos, 2),
+            "skipped": self.skipped,
+        }
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
         draft.replace(self._path)

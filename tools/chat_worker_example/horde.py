@@ -1,4 +1,4 @@
-"""The horde's side of the wire: pop and submit (native API N3)."""
+"""The horde's side of the wire: pop, progress and submit (native API N3), and reads for the commands."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ ANSWER_SECONDS = 20.0
 """Time for an answer, beyond the time that a pop may be held."""
 
 LONGEST_RETRY_AFTER = 60.0
-PASSING = frozenset({408, 429})
+PASSING = frozenset({408, 425, 429})
 """Client-error statuses that a repeat may cure."""
 
 
@@ -26,21 +26,32 @@ class HordeUnavailable(Exception):
 
 
 class HordeRefusal(Exception):
-    """A final no: status, return code and the horde's message."""
+    """A final no: status, return code and the horde's message; `body` is the whole answer."""
 
-    def __init__(self, status: int, rc: str | None, message: str) -> None:
+    def __init__(self, status: int, rc: str | None, message: str, body: Json | None = None) -> None:
         super().__init__(f"{status} {rc}: {message}")
         self.status = status
         self.rc = rc
         self.message = message
+        self.body = body or {}
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """A submit that the horde took: 200 with the reward, or 202 while its verdict is still to come."""
+    """What became of a submit: 200 with the reward, 202 while its verdict is still to come, or a refusal."""
 
     status: int
     reward: float | None
+    rc: str | None = None
+
+
+@dataclass(frozen=True)
+class ProgressAnswer:
+    """The answer to a progress post."""
+
+    status: int
+    cancelled: bool = False
+    next_seq: int | None = None
 
 
 class HordeClient:
@@ -48,7 +59,7 @@ class HordeClient:
 
     def __init__(self, session: aiohttp.ClientSession, url: str, api_key: str) -> None:
         self._session = session
-        self._url = f"{url}/api/v2/generate/text"
+        self._url = f"{url}/api/v2"
         self._headers = {"apikey": api_key, "Client-Agent": BRIDGE_AGENT}
 
     async def pop(self, body: Json) -> Json:
@@ -56,17 +67,54 @@ class HordeClient:
 
         Raises HordeUnavailable or HordeRefusal.
         """
-        _, answer = await self._post("/pop", body, ANSWER_SECONDS + body["wait"])
+        _, answer = await self._call("POST", "/generate/text/pop", body, ANSWER_SECONDS + body["wait"])
         return answer
 
     async def submit(self, body: Json) -> Receipt:
         """What became of a submit. Raises HordeUnavailable or HordeRefusal."""
-        status, answer = await self._post("/submit", body, ANSWER_SECONDS)
+        status, answer = await self._call("POST", "/generate/text/submit", body)
         return Receipt(status, answer.get("reward"))
 
-    async def _post(self, path: str, body: Json, seconds: float) -> tuple[int, Json]:
+    async def progress(self, body: Json) -> ProgressAnswer:
+        """The answer to a progress post or a heartbeat. Raises HordeUnavailable."""
         try:
-            async with self._session.post(
+            status, answer = await self._call("POST", "/generate/text/progress", body)
+        except HordeRefusal as refusal:
+            status, answer = refusal.status, refusal.body
+        next_seq = answer.get("next_seq")
+        known = isinstance(next_seq, int) and next_seq >= 0
+        return ProgressAnswer(status, answer.get("cancelled") is True, next_seq if known else None)
+
+    async def restore_lease(self, job_id: str) -> bool:
+        """Asks for a lease that the horde has lost; whether it is there again. Raises HordeUnavailable."""
+        try:
+            await self._call("POST", "/generate/text/lease", {"id": job_id})
+        except HordeRefusal:
+            return False
+        return True
+
+    async def account(self) -> Json:
+        """The account of the key. Raises HordeUnavailable or HordeRefusal."""
+        return (await self._call("GET", "/find_user"))[1]
+
+    async def ask(self, body: Json) -> Json:
+        """Submits a chat request of one's own. Raises HordeUnavailable or HordeRefusal."""
+        return (await self._call("POST", "/generate/chat/async", body))[1]
+
+    async def status(self, request_id: str) -> Json:
+        """The status of a chat request. Raises HordeUnavailable or HordeRefusal."""
+        return (await self._call("GET", f"/generate/chat/status/{request_id}"))[1]
+
+    async def cancel(self, request_id: str) -> None:
+        """Cancels a chat request. Raises HordeUnavailable or HordeRefusal."""
+        await self._call("DELETE", f"/generate/chat/status/{request_id}")
+
+    async def _call(
+        self, method: str, path: str, body: Json | None = None, seconds: float = ANSWER_SECONDS
+    ) -> tuple[int, Json]:
+        try:
+            async with self._session.request(
+                method,
                 self._url + path,
                 json=body,
                 headers=self._headers,
@@ -90,7 +138,7 @@ async def _answer(response: aiohttp.ClientResponse) -> Json:
         target = response.headers.get("Location", "elsewhere")
         raise HordeRefusal(response.status, None, f"HORDE_URL redirects to {target}; set it to the final address")
     body = body or {}
-    raise HordeRefusal(response.status, body.get("rc"), str(body.get("message") or "no message"))
+    raise HordeRefusal(response.status, body.get("rc"), str(body.get("message") or "no message"), body)
 
 
 async def _json_object(response: aiohttp.ClientResponse) -> Json | None:

@@ -1,21 +1,24 @@
 """One job, from the pop's answer to a submit that the horde has taken."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from .backend import Backend, BackendError, BackendUnreachable
 from .chat import Json, UnusableCompletion, call_of, reply_of
+from .config import WorkerConfig
 from .counting import PromptFit, PromptOverflow
 from .events import emit
 from .horde import HordeClient, HordeRefusal, HordeUnavailable, Receipt
+from .judging import judge
+from .media import FetchFailed, Media
+from .progress import Progress
 from .waiting import Backoff, Interrupted, Shutdown, pause, unless
 
 DEFAULT_TTL_SECONDS = 150.0
 GENERATION_SHARE = 0.95
 """The share of a job's ttl that generation may take; the rest is for the submit."""
-
-KEEP_REPLY_SECONDS = 1200.0
-"""A reply is kept and offered this long after its ttl: the life of a request, so nobody can want it later."""
 
 
 class Fault(Exception):
@@ -25,6 +28,10 @@ class Fault(Exception):
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
+
+
+class Unwanted(Exception):
+    """The horde wants no reply any more: the client cancelled, or the job ended otherwise."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,12 @@ class JobEnd:
     """How a job ended, in the log's words.
 
     `job_done` and `job_faulted` were taken by the horde; `job_refused` was not; `job_lost`
-    never reached it.
+    never reached it; `job_cancelled` and `job_ended` were not wanted any more.
     """
 
     event: str
-    fault: Fault | None
+    fault: Fault | None = None
+    receipt: Receipt | None = None
 
     @classmethod
     def of(cls, fault: Fault | None, receipt: Receipt | None) -> "JobEnd":
@@ -60,56 +68,75 @@ class JobEnd:
         if receipt is None:
             return cls("job_lost", fault)
         if receipt.status >= 400:
-            return cls("job_refused", fault)
-        return cls("job_faulted" if fault else "job_done", fault)
+            return cls("job_refused", fault, receipt)
+        return cls("job_faulted" if fault else "job_done", fault, receipt)
+
+    @property
+    def is_abort(self) -> bool:
+        """Whether the horde counts it towards the hourly limit of aborted jobs."""
+        refused = self.event == "job_refused" and self.receipt is not None and self.receipt.rc == "ChatReplyRefused"
+        return self.event == "job_faulted" or refused
 
 
 @dataclass(frozen=True)
 class JobRunner:
     """Answers jobs with one backend. `fit` is None for a worker that declares no prompt_overflow_refused."""
 
+    config: WorkerConfig
     horde: HordeClient
     backend: Backend
+    media: Media
     model: str
     fit: PromptFit | None
     shutdown: Shutdown
-    backend_patience_seconds: float
 
     async def run(self, job: Job) -> JobEnd:
         """Answers the job or faults it, and submits; returns how it ended."""
+        progress = Progress(
+            self.horde,
+            job.id,
+            bool(job.payload.get("stream")),
+            self.config.progress_seconds,
+            self.config.heartbeat_seconds,
+        )
         fault: Fault | None = None
         try:
-            body: Json = {"id": job.id, "state": "ok", **await self._answer(job)}
+            reply = await _beside(progress.run(), self._answer(job, progress))
+            body: Json = {"id": job.id, "state": "ok", **reply}
         except Fault as raised:
             fault = raised
             body = {"id": job.id, "state": "faulted", "fault": fault.code}
-        generated_at = asyncio.get_running_loop().time()
-        receipt = await self._submit(job, body)
-        end = JobEnd.of(fault, receipt)
+        except Unwanted:
+            return self._told(job, JobEnd(f"job_{progress.end}"), progress, {})
+        seconds = _now() - job.popped_at
+        end = JobEnd.of(fault, await self._submit(job, body))
+        return self._told(job, end, progress, body, seconds)
+
+    def _told(self, job: Job, end: JobEnd, progress: Progress, body: Json, seconds: float | None = None) -> JobEnd:
         emit(
             end.event,
             id=job.id,
-            fault=fault.code if fault else None,
-            detail=fault.detail if fault else None,
-            seconds=round(generated_at - job.popped_at, 3),
+            fault=end.fault.code if end.fault else None,
+            detail=end.fault.detail if end.fault else None,
+            seconds=round(_now() - job.popped_at if seconds is None else seconds, 3),
             usage=body.get("usage"),
-            submit=receipt.status if receipt else None,
-            reward=receipt.reward if receipt else None,
+            posts=progress.posts,
+            submit=end.receipt.status if end.receipt else None,
+            reward=end.receipt.reward if end.receipt else None,
         )
         return end
 
-    async def _answer(self, job: Job) -> Json:
-        """The reply's part of the submit. Raises Fault."""
-        if not isinstance(job.payload.get("messages"), list):
-            raise Fault("messages_fetch_failed", "the job carries no messages")
-        call = call_of(job.payload, self.model)
+    async def _answer(self, job: Job, progress: Progress) -> Json:
+        """The reply's part of the submit. Raises Fault or Unwanted."""
         try:
             async with asyncio.timeout_at(job.popped_at + job.ttl * GENERATION_SHARE):
-                return await unless(self.shutdown.jobs_over, self._generate(call))
+                return await unless(self.shutdown.jobs_over, self._unless_over(progress, self._reply(job, progress)))
         except TimeoutError:
             raise Fault("timeout", f"no reply within {GENERATION_SHARE:.0%} of the job's {job.ttl:g} s") from None
         except Interrupted:
             raise Fault("shutdown", "the worker stops") from None
+        except FetchFailed as error:
+            raise Fault(error.code, error.reason) from None
         except PromptOverflow as overflow:
             raise Fault("prompt_overflow", str(overflow)) from None
         except BackendError as error:
@@ -117,28 +144,37 @@ class JobRunner:
         except UnusableCompletion as error:
             raise Fault("backend_error", str(error)) from None
 
-    async def _generate(self, call: Json) -> Json:
+    async def _unless_over(self, progress: Progress, work: Coroutine[Any, Any, Json]) -> Json:
+        try:
+            return await unless(progress.over, work)
+        except Interrupted:
+            raise Unwanted from None
+
+    async def _reply(self, job: Job, progress: Progress) -> Json:
+        messages = await self.media.messages(job.payload)
+        call = call_of({**job.payload, "messages": messages}, self.model)
+        return judge(reply_of(await self._completion(call, progress)), job.payload)
+
+    async def _completion(self, call: Json, progress: Progress) -> Json:
         """Asks the backend; one that is being restarted is waited for, since nothing was begun there."""
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + self.backend_patience_seconds
+        give_up_at = _now() + self.config.backend_patience_seconds
         backoff = Backoff(most=2.0)
         while True:
             try:
                 if self.fit is not None:
                     await self.fit.check(call)
-                return reply_of(await self.backend.complete(call))
+                return await self.backend.complete(call, progress.add)
             except BackendUnreachable:
-                if loop.time() > give_up_at:
+                if _now() > give_up_at:
                     raise
-                await asyncio.sleep(backoff.next())
+                await backoff.wait()
 
     async def _submit(self, job: Job, body: Json) -> Receipt | None:
         """Repeats the submit until the horde has taken or refused it, or nobody can want it any more."""
-        give_up_at = job.popped_at + job.ttl + KEEP_REPLY_SECONDS
+        give_up_at = job.popped_at + job.ttl + self.config.keep_reply_seconds
         backoff = Backoff()
-        loop = asyncio.get_running_loop()
         over = self.shutdown.submits_over
-        while loop.time() < give_up_at and not over.is_set():
+        while _now() < give_up_at and not over.is_set():
             try:
                 return await unless(over, self.horde.submit(body))
             except HordeUnavailable as error:
@@ -146,7 +182,21 @@ class JobRunner:
                 await pause(over, error.retry_after or backoff.next())
             except HordeRefusal as refusal:
                 emit("submit_refused", id=job.id, rc=refusal.rc)
-                return Receipt(refusal.status, None)
+                return Receipt(refusal.status, None, refusal.rc)
             except Interrupted:
                 break
         return None
+
+
+async def _beside(companion: Coroutine[Any, Any, None], work: Coroutine[Any, Any, Json]) -> Json:
+    """The result of the work, with a companion that is ended with it."""
+    task = asyncio.create_task(companion)
+    try:
+        return await work
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

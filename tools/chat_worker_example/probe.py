@@ -1,64 +1,51 @@
-"""Asks the backend a few small questions at the start, so that the declaration rests on what it really does."""
+"""Asks the backend a few small questions at the start, so that the declaration rests on what it really does.
 
-import json
+Each answer becomes a piece of evidence in words, which `horde-worker check` prints.
+"""
+
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from .backend import Backend, BackendError
 from .chat import Json, UnusableCompletion, reply_of, usage_of
+from .questions import (
+    CONVERSATION,
+    PICTURE,
+    PROBE_SCHEMA,
+    PROBE_TOOL,
+    SMALL_TALK,
+    is_json_object,
+    is_only_instance,
+    is_probe_call,
+    too_long_for,
+)
 
 T = TypeVar("T")
 
-CONVERSATION: list[Json] = [
-    {"role": "user", "content": "Name a fruit.\n\n  One word, s'il vous plaît 🍐"},
-    {"role": "assistant", "content": "Pear 🍐"},
-    {"role": "user", "content": "Another one?"},
-]
-"""The conversation that counters are checked on.
-
-It has no system message, because some templates put in one of their own only then,
-and that belongs to the template's fixed part. Line breaks, spaces and characters of
-several bytes are what tokenizers treat differently.
-"""
-
-SMALL_TALK: list[Json] = [{"role": "user", "content": "Answer with one word: hello"}]
-"""A conversation that calls for neither JSON nor a tool: what comes all the same was forced."""
-
-PROBE_TOOL: Json = {
-    "type": "function",
-    "function": {
-        "name": "record_harvest",
-        "description": "Records how many crates of fruit were picked.",
-        "parameters": {
-            "type": "object",
-            "properties": {"crates": {"type": "integer"}},
-            "required": ["crates"],
-            "additionalProperties": False,
-        },
-    },
-}
-ONLY_VALUE = "k7f3q"
-PROBE_SCHEMA: Json = {
-    "type": "object",
-    "properties": {"token": {"type": "string", "enum": [ONLY_VALUE]}},
-    "required": ["token"],
-    "additionalProperties": False,
-}
-ONLY_INSTANCE = f'{{"token":"{ONLY_VALUE}"}}'
-"""What the schema allows, spaces apart: nothing else, and nothing that small talk would bring about."""
-
 JSON_TOKENS = 32
 CALL_TOKENS = 64
+TRIM_SLACK = 0.9
+"""A backend that keeps less than this share of the context it is said to have does not have it."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one question showed, in words."""
+
+    shown: bool
+    words: str
 
 
 @dataclass(frozen=True)
 class Findings:
     """What the probe showed."""
 
+    kind: str
     backend_model: str
     """The model name for calls to the backend."""
-    llama_cpp: bool
+    enforces: frozenset[str]
+    """Guarantees that this kind of backend gives with the feature."""
     measured_context: int | None
     used_tokens: int | None
     """The backend's own count of the probe conversation, usage.prompt_tokens."""
@@ -66,8 +53,15 @@ class Findings:
     """The counter routes' count of the same conversation."""
     counts_tools: bool
     """The counter is not short on a call with a tool either."""
-    shown: frozenset[str]
-    """Features and guarantees that the backend's replies showed."""
+    trimmed_to: int | None = None
+    """Tokens that the backend kept, in silence, of a conversation longer than its context."""
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    """By feature or guarantee, and `overflow` for what happens beyond the context."""
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Features and guarantees that the backend's replies showed."""
+        return frozenset(name for name, evidence in self.evidence.items() if evidence.shown)
 
 
 class ModelMissing(Exception):
@@ -80,37 +74,41 @@ class Prober:
 
     backend: Backend
     model_name: str
+    claimed_context: int | None = None
+    """The context that the operator says it has."""
 
     async def probe(self) -> Findings:
         """Runs the whole round. Raises BackendError, or ModelMissing."""
-        listed = await self._listed_models()
+        listed = await _unless_refused(self.backend.models()) or []
         model = pick_model(self.model_name, [str(entry.get("id")) for entry in listed])
         plain = self._call(model, CONVERSATION, 1)
         used = prompt_tokens(await self.backend.complete(plain))
-        with_tool = {**self._call(model, CONVERSATION, 1), "tools": [PROBE_TOOL], "tool_choice": "auto"}
+        with_tool = {**plain, "tools": [PROBE_TOOL], "tool_choice": "auto"}
         used_with_tool = await self._used(with_tool)
-        counted_with_tool = await self._counted(with_tool)
-        shown = await self._json_shown(model)
-        if used is not None and used_with_tool is not None and used_with_tool > used:
-            shown |= await self._tools_shown(model)
+        # Only now: Ollama tells the context of a model that is loaded.
+        measured = await _unless_refused(self.backend.context(model))
+        context = min((size for size in (self.claimed_context, measured) if size), default=None)
+        trimmed_to, overflow = await self._beyond(model, context)
         return Findings(
+            kind=self.backend.kind,
             backend_model=model,
-            llama_cpp=any(entry.get("owned_by") == "llamacpp" for entry in listed),
-            measured_context=context_of(await self._props(), listed, model),
+            enforces=self.backend.enforces,
+            measured_context=measured,
             used_tokens=used,
             counted_tokens=await self._counted(plain),
-            counts_tools=covers(counted_with_tool, used_with_tool),
-            shown=frozenset(shown),
+            counts_tools=covers(await self._counted(with_tool), used_with_tool),
+            trimmed_to=trimmed_to,
+            evidence={
+                "overflow": overflow,
+                **await self._json(model),
+                **await self._tools(model, used, used_with_tool),
+                "images": await self._images(model),
+                "reasoning": await self._reasoning(model),
+            },
         )
 
     def _call(self, model: str, messages: list[Json], max_tokens: int) -> Json:
         return {"model": model, "stream": False, "messages": messages, "max_tokens": max_tokens, "temperature": 0}
-
-    async def _listed_models(self) -> list[Json]:
-        return await _unless_refused(self.backend.models()) or []
-
-    async def _props(self) -> Json:
-        return await _unless_refused(self.backend.props()) or {}
 
     async def _counted(self, call: Json) -> int | None:
         return await _unless_refused(self.backend.count_tokens(call))
@@ -120,32 +118,84 @@ class Prober:
         return None if completion is None else prompt_tokens(completion)
 
     async def _reply(self, call: Json) -> Json | None:
-        completion = await _unless_refused(self.backend.complete(call))
         try:
-            return reply_of(completion)
+            return reply_of(await _unless_refused(self.backend.complete(call)))
         except UnusableCompletion:
             return None
 
-    async def _json_shown(self, model: str) -> set[str]:
-        call = self._call(model, SMALL_TALK, JSON_TOKENS)
-        schema = {"name": "probe", "strict": True, "schema": PROBE_SCHEMA}
-        shown = set()
-        reply = await self._reply({**call, "response_format": {"type": "json_object"}})
-        if reply is not None and is_json_object(reply):
-            shown.add("json_object")
-        reply = await self._reply({**call, "response_format": {"type": "json_schema", "json_schema": schema}})
-        if reply is not None and is_only_instance(reply):
-            shown.add("json_schema")
-        return shown
+    async def _beyond(self, model: str, context: int | None) -> tuple[int | None, Evidence]:
+        """Asks for more than the context holds. A backend that refuses cannot trim; one that answers has trimmed."""
+        if context is None:
+            return None, Evidence(False, "the context is unknown, so nothing beyond it was tried")
+        call = self._call(model, too_long_for(context), 1)
+        try:
+            used = prompt_tokens(await self.backend.complete(call))
+        except UnusableCompletion:
+            used = None
+        except BackendError as error:
+            if error.status is None or error.status == 503:
+                raise
+            return None, Evidence(error.overflow, f"a prompt longer than {context} tokens was answered {error.status}")
+        if used is None or used > context:
+            return None, Evidence(False, f"a prompt longer than {context} tokens was taken, as {used} tokens")
+        return used, Evidence(False, f"a prompt longer than {context} tokens was trimmed to {used} in silence")
 
-    async def _tools_shown(self, model: str) -> set[str]:
+    async def _json(self, model: str) -> dict[str, Evidence]:
+        call = self._call(model, SMALL_TALK, JSON_TOKENS)
+        reply = await self._reply({**call, "response_format": {"type": "json_object"}})
+        is_object = reply is not None and is_json_object(reply)
+        schema = {"name": "probe", "strict": True, "schema": PROBE_SCHEMA}
+        reply = await self._reply({**call, "response_format": {"type": "json_schema", "json_schema": schema}})
+        is_instance = reply is not None and is_only_instance(reply)
+        return {
+            "json_object": _seen(is_object, "small talk came back as a JSON object", "as something else"),
+            "json_schema": _seen(
+                is_instance, "small talk came back as the one value that a schema allowed", "as something else"
+            ),
+        }
+
+    async def _tools(self, model: str, used: int | None, used_with_tool: int | None) -> dict[str, Evidence]:
+        if used is None or used_with_tool is None or used_with_tool <= used:
+            unseen = Evidence(False, f"a tool made the prompt no longer ({used} and {used_with_tool} tokens)")
+            return dict.fromkeys(("tools", "tool_choice_enforced", "tool_choice_auto_faithful"), unseen)
         call = {**self._call(model, SMALL_TALK, CALL_TOKENS), "tools": [PROBE_TOOL]}
         forced = await self._reply({**call, "tool_choice": "required"})
-        if forced is None or not is_probe_call(forced):
-            return set()
-        free = await self._reply({**call, "tool_choice": "auto"})
-        faithful = free is not None and not free["message"]["tool_calls"]
-        return {"tools", "tool_choice_enforced"} | ({"tool_choice_auto_faithful"} if faithful else set())
+        is_call = forced is not None and is_probe_call(forced)
+        free = await self._reply({**call, "tool_choice": "auto"}) if is_call else None
+        is_faithful = free is not None and not free["message"]["tool_calls"]
+        longer = f"a tool made the prompt {used_with_tool - used} tokens longer"
+        return {
+            "tools": _seen(is_call, f"{longer}, and a forced call came with fitting arguments", "but no call came"),
+            "tool_choice_enforced": _seen(is_call, "small talk brought the call that was forced", "none came"),
+            "tool_choice_auto_faithful": _seen(
+                is_faithful, "left to choose, small talk brought no call", "one came, or the choice was refused"
+            ),
+        }
+
+    async def _images(self, model: str) -> Evidence:
+        """A picture has to make the prompt longer; a backend without a projector refuses it or leaves it out."""
+        text = {"type": "text", "text": "Which colour?"}
+        picture = {"type": "image_url", "image_url": {"url": PICTURE}}
+        without = await self._used(self._call(model, [{"role": "user", "content": [text]}], 1))
+        used = await self._used(self._call(model, [{"role": "user", "content": [text, picture]}], 1))
+        grown = used is not None and without is not None and used > without
+        refused = "it was refused" if used is None else f"it did not: {without} and {used} tokens"
+        return _seen(grown, "a small picture made the prompt longer", refused)
+
+    async def _reasoning(self, model: str) -> Evidence:
+        """Reasoning has to come apart from the content, and the effort has to change something."""
+        call = self._call(model, SMALL_TALK, CALL_TOKENS)
+        low = await self._reply({**call, "reasoning_effort": "low"})
+        high = await self._reply({**call, "reasoning_effort": "high"})
+        apart = high is not None and bool(high["message"]["reasoning_content"])
+        failed = "the effort changed nothing" if apart else "none came"
+        return _seen(
+            apart and low != high, "reasoning came apart from the content, and its effort changed the reply", failed
+        )
+
+
+def _seen(shown: bool, hoped: str, otherwise: str) -> Evidence:
+    return Evidence(shown, hoped if shown else f"hoped for: {hoped}; {otherwise}")
 
 
 async def _unless_refused(asked: Awaitable[T]) -> T | None:
@@ -178,56 +228,7 @@ def pick_model(name: str, listed: list[str]) -> str:
     raise ModelMissing(f"MODEL_NAME {name!r} is not served by the backend; it lists {', '.join(sorted(listed))}")
 
 
-def context_of(props: Json, listed: list[Json], model: str) -> int | None:
-    """The context of one conversation in tokens: llama.cpp's share of a slot, or vLLM's max_model_len."""
-    settings = props.get("default_generation_settings")
-    sizes = [settings.get("n_ctx") if isinstance(settings, dict) else None]
-    sizes += [entry.get("max_model_len") for entry in listed if entry.get("id") == model]
-    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
-
-
 def prompt_tokens(completion: Json) -> int | None:
     """The prompt's size as the backend reports it."""
     count = (usage_of(completion) or {}).get("prompt_tokens")
     return count if isinstance(count, int) and count > 0 else None
-
-
-def object_in(content: object) -> Json | None:
-    """The JSON object that a content is, or None."""
-    try:
-        value = json.loads(content) if isinstance(content, str) else None
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def is_json_object(reply: Json) -> bool:
-    """Whether the reply is a JSON object, or was one as far as the token limit let it come.
-
-    A small model may not find an end; what is complete of the object then has to parse.
-    """
-    content = reply["message"]["content"]
-    if object_in(content) is not None:
-        return True
-    if reply["finish_reason"] != "length" or not isinstance(content, str):
-        return False
-    cuts = [position for position, character in enumerate(content) if character == ","] + [len(content)]
-    return any(object_in(content[:cut] + "}") is not None for cut in reversed(cuts))
-
-
-def is_only_instance(reply: Json) -> bool:
-    """Whether the reply is the one instance of PROBE_SCHEMA, or its beginning where the token limit cut it."""
-    compact = "".join(str(reply["message"]["content"] or "").split())
-    cut = reply["finish_reason"] == "length" and compact != "" and ONLY_INSTANCE.startswith(compact)
-    return cut or compact == ONLY_INSTANCE
-
-
-def is_probe_call(reply: Json) -> bool:
-    """Whether the reply calls the probe's tool with arguments of the right shape."""
-    calls = reply["message"]["tool_calls"] or []
-    functions = [call["function"] for call in calls]
-    return bool(functions) and all(
-        function["name"] == PROBE_TOOL["function"]["name"]
-        and isinstance((object_in(function["arguments"]) or {}).get("crates"), int)
-        for function in functions
-    )

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ class Backoff:
         self._step = min(self._step * 2, self._most)
         return delay
 
+    async def wait(self) -> None:
+        """Waits for the next delay."""
+        await asyncio.sleep(self.next())
+
     def reset(self) -> None:
         """Begins again at the first delay, after something worked."""
         self._step = self._first
@@ -66,6 +71,16 @@ async def pause(event: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(event.wait(), seconds)
     except TimeoutError:
         return
+
+
+def on_stop_signal(act: Callable[[], None]) -> None:
+    """Has SIGTERM and SIGINT (Ctrl-C) do this in the running event loop."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, act)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(act))
 
 
 class Shutdown:

@@ -2,30 +2,31 @@
 
 import asyncio
 import contextlib
-import signal
 import sys
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import aiohttp
+from datetime import datetime
 
 from . import VERSION
-from .backend import Backend, BackendError
+from .aborts import AbortBudget
+from .assembling import Connections, connections, examine, runner_for
+from .backend import BackendError
 from .config import WorkerConfig
-from .counting import PromptFit
-from .declaration import Declaration, UnusableBackend, decide
+from .declaration import Declaration, UnusableBackend
 from .events import emit
 from .health import Health
-from .horde import HordeClient, HordeRefusal, HordeUnavailable
+from .horde import HordeRefusal, HordeUnavailable
+from .hours import quiet_seconds
 from .jobs import Job, JobRunner
-from .probe import Findings, ModelMissing, Prober
-from .waiting import Backoff, Interrupted, Shutdown, pause, unless
+from .probe import ModelMissing
+from .waiting import Backoff, Interrupted, Shutdown, on_stop_signal, pause, unless
 
 HELD_SECONDS = 1.0
 """An empty answer that took longer was held by the horde, and the next pop may follow at once."""
 
-REFUSED_PAUSE_SECONDS = 60.0
-"""Pause after a refusal that a person has to lift, such as maintenance."""
+LOOK_AGAIN_SECONDS = 10.0
+"""A rest is reconsidered after this long: jobs that were running then may have ended well."""
 
 HOPELESS = frozenset({"InvalidAPIKey", "AnonForbiddenWorker", "WrongCredentials"})
 """Return codes that no repeat can cure: the configuration has to change."""
@@ -40,78 +41,43 @@ EXIT_CONFIGURATION = 2
 async def run_worker(config: WorkerConfig) -> int:
     """Runs until SIGTERM or SIGINT; returns the exit code."""
     shutdown = Shutdown(config.stop_grace_seconds)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, shutdown.request)
+    on_stop_signal(shutdown.request)
     health = Health(config.health_file)
     emit("starting", version=VERSION, worker=config.worker_name, horde=config.horde_url, backend=config.backend_url)
-    # A server may close a kept connection just as a call goes out on it. For a backend that would
-    # cost a job, so each call gets a connection of its own; the horde's calls are simply repeated.
-    async with (
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, force_close=True)) as backend_session,
-        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as horde_session,
-    ):
-        backend = Backend(backend_session, config.backend_url, config.backend_api_key)
+    async with connections(config) as to:
         try:
-            findings = await unless(shutdown.requested, _probe(config, backend, health))
-            declaration = decide(config, findings)
+            declaration, runner = await unless(shutdown.requested, _prepare(config, to, shutdown, health))
         except Interrupted:
             return _ended(health, EXIT_STOPPED)
         except (ModelMissing, UnusableBackend) as error:
             sys.stderr.write(f"{error}\n")
             return _ended(health, EXIT_CONFIGURATION)
-        _emit_declaration(declaration, findings)
-        horde = HordeClient(horde_session, config.horde_url, config.api_key)
-        runner = JobRunner(
-            horde,
-            backend,
-            findings.backend_model,
-            _fit(declaration, backend),
-            shutdown,
-            config.backend_patience_seconds,
-        )
         return _ended(health, await Worker(config, declaration, runner, health).run())
 
 
-async def _probe(config: WorkerConfig, backend: Backend, health: Health) -> Findings:
+async def _prepare(
+    config: WorkerConfig, to: Connections, shutdown: Shutdown, health: Health
+) -> tuple[Declaration, JobRunner]:
     """Repeats the probe until the backend is there."""
     health.report("waiting_for_backend")
     backoff = Backoff()
     while True:
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                return await Prober(backend, config.model_name).probe()
+                examined = await examine(config, to)
         except BackendError as error:
             emit("backend_waiting", reason=error.reason)
         except TimeoutError:
             emit("backend_waiting", reason=f"the probe took longer than {PROBE_SECONDS:g} s")
-        await asyncio.sleep(backoff.next())
-
-
-def _fit(declaration: Declaration, backend: Backend) -> PromptFit | None:
-    if declaration.counter == "none":
-        return None
-    exact = backend.count_tokens if declaration.counter == "exact" else None
-    return PromptFit(declaration.context, declaration.overhead, exact)
-
-
-def _emit_declaration(declaration: Declaration, findings: Findings) -> None:
-    emit(
-        "declared",
-        model=declaration.model_id,
-        features=sorted(declaration.features),
-        withheld=declaration.withheld,
-        max_context_length=declaration.context,
-        max_length=declaration.max_length,
-        counter=declaration.counter,
-        counted_tokens=findings.counted_tokens,
-        used_tokens=findings.used_tokens,
-    )
+        else:
+            emit("declared", **examined.summary())
+            return examined.declaration, runner_for(config, to, examined, shutdown)
+        await backoff.wait()
 
 
 def _ended(health: Health, code: int) -> int:
     health.remove()
-    emit("stopped", exit_code=code, done=health.done, failed=health.failed)
+    emit("stopped", exit_code=code, done=health.done, failed=health.failed, kudos=round(health.kudos, 2))
     return code
 
 
@@ -124,9 +90,15 @@ class Worker:
     runner: JobRunner
     health: Health
     _exit_code: int = EXIT_STOPPED
+    _under_way: int = 0
+    """Pops that may bring a job, and jobs."""
+    _resting: str | None = None
     _warned: list[object] = field(default_factory=list)
     _backend_backoff: Backoff = field(default_factory=lambda: Backoff(most=60.0))
     _backend_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self._aborts = AbortBudget(self.config.abort_limit, self.config.abort_window_seconds)
 
     async def run(self) -> int:
         """Runs all threads to their end; returns the exit code."""
@@ -147,17 +119,41 @@ class Worker:
         shutdown = self.runner.shutdown
         while await self._may_pop():
             asked_at = asyncio.get_running_loop().time()
-            job = await self._pop()
+            self._under_way += 1
+            try:
+                job = await self._pop()
+                if job is not None:
+                    empty.reset()
+                    await self._serve(job)
+            finally:
+                self._under_way -= 1
             if job is not None:
-                empty.reset()
-                await self._serve(job)
-            elif asyncio.get_running_loop().time() - asked_at < HELD_SECONDS:
+                continue
+            if asyncio.get_running_loop().time() - asked_at < HELD_SECONDS:
                 await pause(shutdown.requested, empty.next())
 
     async def _may_pop(self) -> bool:
-        """Waits while the backend is down; False once the worker stops."""
+        """Waits while the backend is down or the worker rests; False once it stops."""
+        requested = self.runner.shutdown.requested
         async with self._backend_lock:
-            return not self.runner.shutdown.requested.is_set()
+            while not requested.is_set():
+                why, seconds = self._rest()
+                if why != self._resting:
+                    self._resting = why
+                    emit("resting" if why else "rested", reason=why, seconds=round(seconds))
+                if why is None:
+                    return True
+                self.health.report("resting")
+                await pause(requested, min(seconds, LOOK_AGAIN_SECONDS))
+        return False
+
+    def _rest(self) -> tuple[str | None, float]:
+        """Why no job is asked for just now, and for how many seconds at most."""
+        quiet = quiet_seconds(self.config.quiet_hours, datetime.now().astimezone())
+        if quiet:
+            return "quiet hours", quiet
+        aborts = self._aborts.wait_seconds(asyncio.get_running_loop().time(), self._under_way)
+        return ("close to the limit of aborted jobs" if aborts else None), aborts
 
     async def _pop(self) -> Job | None:
         """One job, or None. The pop_key stays the same until an answer arrives (details D15)."""
@@ -183,7 +179,9 @@ class Worker:
                 now = asyncio.get_running_loop().time()
                 return Job.from_answer(answer, now) if answer.get("id") else None
 
-    def _heard(self, answer: dict[str, object]) -> None:
+    def _heard(self, answer: Mapping[str, object]) -> None:
+        skipped = answer.get("skipped")
+        self.health.skipped = skipped if isinstance(skipped, dict) else {}
         if not self.runner.shutdown.requested.is_set():
             self.health.report("ready")
         warnings = answer.get("declaration_warnings") or []
@@ -204,13 +202,14 @@ class Worker:
                 self.runner.shutdown.request()
             return
         self.health.report("refused")
-        await pause(self.runner.shutdown.requested, Backoff(first=REFUSED_PAUSE_SECONDS).next())
+        await pause(self.runner.shutdown.requested, Backoff(first=self.config.refused_pause_seconds).next())
 
     async def _serve(self, job: Job) -> None:
-        emit("job_popped", id=job.id, ttl=job.ttl)
+        emit("job_popped", id=job.id, ttl=job.ttl, stream=bool(job.payload.get("stream")))
         end = await self.runner.run(job)
-        self.health.done += end.event == "job_done"
-        self.health.failed += end.event != "job_done"
+        self.health.count(end)
+        if end.is_abort:
+            self._aborts.record(asyncio.get_running_loop().time())
         if end.fault is None:
             self._backend_backoff.reset()
         elif end.fault.code == "backend_error":
@@ -236,4 +235,4 @@ class Worker:
         while not await self.runner.backend.is_up():
             emit("backend_waiting", reason="the backend does not answer")
             self.health.report("backend_down")
-            await asyncio.sleep(backoff.next())
+            await backoff.wait()

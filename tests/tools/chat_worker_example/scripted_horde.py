@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
+import ssl
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,46 @@ Answer = tuple[int, Json]
 LOST: Answer = (0, {})
 """In place of an answer: the call is taken in, and the connection closes without a word."""
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass
+class Lease:
+    """What the horde keeps of one job's progress (details D6): a real one's answers, in few lines."""
+
+    entries: list[Json] = field(default_factory=list)
+    heartbeats: int = 0
+    cancelled: bool = False
+    ended: bool = False
+    lost: bool = False
+    cap: int = 2**16
+    """Characters; more are not taken."""
+
+    @property
+    def text(self) -> str:
+        """The content that was posted."""
+        return "".join(entry["delta"] for entry in self.entries)
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning that was posted."""
+        return "".join(entry.get("reasoning_delta", "") for entry in self.entries)
+
+    def answer(self, body: Json) -> Answer:
+        """The answer to a post."""
+        if self.lost:
+            return 404, {"rc": "LeaseNotFound", "message": "No lease"}
+        if self.ended:
+            return 410, {"rc": "LeaseEnded", "message": "Ended"}
+        if "seq" not in body:
+            self.heartbeats += 1
+        elif body["seq"] > len(self.entries):
+            return 409, {"rc": "ProgressOutOfStep", "message": "Resync", "next_seq": len(self.entries)}
+        elif len(self.text) + len(body["delta"]) > self.cap:
+            return 413, {"rc": "ProgressTooLong", "message": "Enough"}
+        elif body["seq"] == len(self.entries):
+            self.entries.append(body)
+        return 200, {"cancelled": self.cancelled, "next_seq": len(self.entries)}
 
 
 @dataclass
@@ -28,6 +68,15 @@ class ScriptedHorde:
     pops: list[Json] = field(default_factory=list)
     submits: list[Json] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
+    posts: list[Json] = field(default_factory=list)
+    leases: defaultdict[str, Lease] = field(default_factory=lambda: defaultdict(Lease))
+    restored: list[Json] = field(default_factory=list)
+    progress_script: deque[Answer] = field(default_factory=deque)
+    """Answers for the next progress posts; LOST takes the post in and loses the answer."""
+    skipped: Json = field(default_factory=dict)
+    account: Json = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What storage holds, by name."""
     pop_script: deque[Answer] = field(default_factory=deque)
     """Answers for the next pops; LOST gives a job out and loses the answer."""
     submit_script: deque[Answer] = field(default_factory=deque)
@@ -82,7 +131,8 @@ class ScriptedHorde:
             self._given[body["pop_key"]] = job
         if scripted is LOST:
             _hang_up(request)
-        return web.json_response({"id": None, "payload": {}, **(job or {}), "declaration_warnings": []})
+        empty = {"id": None, "payload": {}, "skipped": self.skipped}
+        return web.json_response({**empty, **(job or {}), "declaration_warnings": []})
 
     async def _next_job(self, seconds: float) -> Json | None:
         try:
@@ -100,24 +150,60 @@ class ScriptedHorde:
             _hang_up(request)
         return web.json_response(body, status=status or 200)
 
+    async def progress(self, request: web.Request) -> web.Response:
+        """The progress route, by the job's lease unless scripted otherwise."""
+        body = await self._record(self.posts, request)
+        scripted = self.progress_script.popleft() if self.progress_script else None
+        status, answer = self.leases[body["id"]].answer(body) if scripted in (None, LOST) else scripted
+        async with self._changed:
+            self._changed.notify_all()
+        if scripted is LOST:
+            _hang_up(request)
+        return web.json_response(answer, status=status)
+
+    async def lease(self, request: web.Request) -> web.Response:
+        """The route that restores a lease."""
+        body = await self._record(self.restored, request)
+        self.leases[body["id"]] = Lease()
+        return web.json_response({"next_seq": 0})
+
+    async def find_user(self, request: web.Request) -> web.Response:
+        """The account of the key."""
+        return web.json_response(self.account)
+
+    async def stored(self, request: web.Request) -> web.Response:
+        """A file of the storage; one that is not there is refused as S3 refuses."""
+        body = self.files.get(request.match_info["name"])
+        return web.Response(status=403) if body is None else web.Response(body=body)
+
 
 def _hang_up(request: web.Request) -> None:
     assert request.transport is not None
     request.transport.abort()
 
 
-@asynccontextmanager
-async def running_horde() -> AsyncIterator[ScriptedHorde]:
-    """Serves a horde on a free port in this event loop."""
-    horde = ScriptedHorde()
-    app = web.Application()
+def _app(horde: ScriptedHorde) -> web.Application:
+    app = web.Application(client_max_size=64 * 2**20)
     app.router.add_post("/api/v2/generate/text/pop", horde.pop)
+    app.router.add_post("/api/v2/generate/text/progress", horde.progress)
+    app.router.add_post("/api/v2/generate/text/lease", horde.lease)
     app.router.add_post("/api/v2/generate/text/submit", horde.submit)
-    listener = socket.create_server(("127.0.0.1", 0))
-    horde.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
+    app.router.add_get("/api/v2/find_user", horde.find_user)
+    app.router.add_get("/storage/{name}", horde.stored)
+    return app
+
+
+@asynccontextmanager
+async def running_horde(
+    tls: ssl.SSLContext | None = None, horde: ScriptedHorde | None = None, port: int = 0
+) -> AsyncIterator[ScriptedHorde]:
+    """Serves a horde in this event loop, on a free port unless one is given."""
+    horde = horde or ScriptedHorde()
+    listener = socket.create_server(("127.0.0.1", port))
+    horde.url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}"
+    runner = web.AppRunner(_app(horde), access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
     await runner.setup()
-    await web.SockSite(runner, listener).start()
+    await web.SockSite(runner, listener, ssl_context=tls).start()
     try:
         yield horde
     finally:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.chat_worker_example.config import OPTIONS, ConfigError, load_config
+from tools.chat_worker_example.config import BACKEND, HORDE, OPTIONS, WORKER, ConfigError, load_config
 
 COMPLETE = {
     "HORDE_URL": "http://horde.example/",
@@ -24,7 +24,12 @@ def test_urls_lose_their_api_prefix_and_the_model_its_colon() -> None:
 def test_defaults_apply_where_nothing_is_set() -> None:
     config = load_config([], {**COMPLETE, "WORKER_THREADS": ""})
     assert (config.threads, config.max_length, config.max_context_length) == (1, 512, None)
-    assert (config.template_overhead, config.chat_features, config.health_file) == (None, frozenset(), None)
+    assert (config.template_overhead, config.declare, config.health_file, config.view) == (
+        None,
+        frozenset(),
+        None,
+        False,
+    )
 
 
 def test_a_flag_wins_over_its_variable() -> None:
@@ -36,7 +41,7 @@ def test_every_problem_is_named_at_once() -> None:
     with pytest.raises(ConfigError) as error:
         load_config(["--colour"], {"HORDE_URL": "horde", "MAX_LENGTH": "9"})
     named = {problem.split(" ")[0].rstrip(":") for problem in error.value.problems}
-    required = {option.variable for option in OPTIONS if option.required}
+    required = {option.variable for option in OPTIONS if option.field in WORKER}
     assert named == required | {"MAX_LENGTH", "--colour"}
 
 
@@ -53,9 +58,17 @@ def test_every_problem_is_named_at_once() -> None:
         ("HORDE_API_KEY", "two words", "without spaces"),
         ("BACKEND_API_KEY", "clé", "ASCII"),
         ("WORKER_NAME", "x" * 101, "100 characters"),
-        ("CHAT_FEATURES", "tools,tols", "tols"),
-        ("CHAT_FEATURES", "prompt_overflow_refused", "measured"),
-        ("CHAT_FEATURES", "images", "image transport"),
+        ("DECLARE", "tools,tols", "tols"),
+        ("DECLARE", "prompt_overflow_refused", "measured"),
+        ("NO_DECLARE", "image", "image"),
+        ("CHAT_FEATURES", "tools", "called DECLARE"),
+        ("BACKEND", "llama", "llama.cpp"),
+        ("QUIET_HOURS", "23-7", "23:00-07:00"),
+        ("QUIET_HOURS", "08:00-08:00", "empty"),
+        ("TOOLS_MAX_TEMPERATURE", "3", "temperature"),
+        ("PROGRESS_SECONDS", "0", "seconds"),
+        ("CA_FILE", "/no/such/file", "exists"),
+        ("VIEW", "maybe", "yes or no"),
         ("HEALTH_FILE", "/no/such/folder/health", "folder"),
         ("MAX_CONTEXT_LENGTH", "512", "must be below MAX_CONTEXT_LENGTH (512)"),
     ],
@@ -76,5 +89,23 @@ def test_a_key_is_not_repeated_in_a_complaint() -> None:
 
 
 def test_features_are_read_as_a_list() -> None:
-    config = load_config([], {**COMPLETE, "CHAT_FEATURES": " tools, reasoning ,,"})
-    assert config.chat_features == {"tools", "reasoning"}
+    config = load_config([], {**COMPLETE, "DECLARE": " tools, reasoning ,,"})
+    assert config.declare == {"tools", "reasoning"}
+
+
+def test_a_name_cannot_be_declared_and_left_out() -> None:
+    with pytest.raises(ConfigError, match="both name tools"):
+        load_config(["--declare", "tools,images", "--no-declare", "tools"], COMPLETE)
+
+
+def test_a_switch_needs_no_value_as_a_flag() -> None:
+    assert load_config(["--view"], COMPLETE).view
+    assert load_config([], {**COMPLETE, "VIEW": "yes"}).view
+
+
+@pytest.mark.parametrize("needs", [BACKEND, HORDE])
+def test_a_command_asks_for_no_more_than_it_needs(needs: frozenset[str]) -> None:
+    needed = {option.variable: COMPLETE[option.variable] for option in OPTIONS if option.field in needs}
+    assert load_config([], needed, needs).threads == 1
+    with pytest.raises(ConfigError):
+        load_config([], needed)

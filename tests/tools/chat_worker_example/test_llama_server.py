@@ -1,38 +1,62 @@
 """The promises of the declaration, kept on the real llama.cpp server and model that a fresh horde starts with."""
 
+import json
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.tools.chat_worker_example.scripted_horde import ScriptedHorde
-from tests.tools.chat_worker_example.worker_process import running_worker
-from tools.chat_worker_example.backend import Backend
+from tests.tools.chat_worker_example.worker_process import run_command, running_worker
+from tools.chat_worker_example.backends import LlamaCpp
 
 ROOT = Path(__file__).parents[3]
 REPLY_TOKENS = 8
+PATIENCE = 200.0
+"""Seconds for a probe, which has a real model write on a machine that does other things too."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
+SHOWS_TOOLS = """
+import launcher.local_backend as backend
+tools = "{%- if tools %}{{ 'Tools: ' + (tools | tojson) + '\\n\\n' }}{%- endif %}"
+backend.CHAT_TEMPLATE = backend.CHAT_TEMPLATE.replace("{%- for message", tools + "{%- for message", 1)
+backend.main()
+"""
+"""The same server, with a template that renders tools."""
+
+
 @pytest.fixture(scope="module")
-def llama_url() -> Iterator[str]:
-    """A running server, whose first line ends with its address."""
+def models() -> Iterator[str]:
+    """The folder with the model, which is put together once."""
     with tempfile.TemporaryDirectory(prefix="horde-llama-") as folder:
-        options = ["--port", "0", "--models", folder, "--alias", "local", "--slots", "1"]
-        command = [sys.executable, "-m", "launcher.local_backend", *options]
-        with subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as server:
-            try:
-                assert server.stdout is not None
-                line = next((line for line in server.stdout if "http://" in line), "")
-                yield line.split()[-1]
-            finally:
-                server.kill()
+        yield folder
+
+
+@contextmanager
+def serving(models: str, *start: str) -> Iterator[str]:
+    """A running server, whose first line ends with its address."""
+    options = ["--port", "0", "--models", models, "--alias", "local", "--slots", "1"]
+    command = [sys.executable, *start, *options]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            line = next((line for line in server.stdout if "http://" in line), "")
+            yield line.split()[-1]
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="module")
+def llama_url(models: str) -> Iterator[str]:
+    with serving(models, "-m", "launcher.local_backend") as url:
+        yield url
 
 
 @pytest.fixture
@@ -55,7 +79,7 @@ async def tokens_of(url: str, words: int) -> int:
     """The server's own count of a conversation with so many words."""
     async with aiohttp.ClientSession() as session:
         call = {"messages": [{"role": "user", "content": text_of(words)}]}
-        return await Backend(session, url).count_tokens(call)
+        return await LlamaCpp(session, url).count_tokens(call)
 
 
 async def longest_that_fits(url: str, context: int) -> int:
@@ -70,7 +94,7 @@ async def test_the_declaration_rests_on_what_the_server_shows(
     horde: ScriptedHorde, environment: dict[str, str]
 ) -> None:
     async with running_worker(**environment) as worker:
-        declared = await worker.event("declared")
+        declared = await worker.event("declared", seconds=PATIENCE)
     assert declared["counter"] == "exact"
     assert declared["counted_tokens"] == declared["used_tokens"] > 0
     json_names = {"json_object", "json_object_enforced", "json_schema", "json_schema_enforced"}
@@ -82,7 +106,7 @@ async def test_a_conversation_one_word_too_long_is_faulted_and_never_trimmed(
     horde: ScriptedHorde, environment: dict[str, str], llama_url: str
 ) -> None:
     async with running_worker(**environment) as worker:
-        context = (await worker.event("declared"))["max_context_length"]
+        context = (await worker.event("declared", seconds=PATIENCE))["max_context_length"]
         words = await longest_that_fits(llama_url, context)
         fits = await horde.give(text_of(words), max_tokens=REPLY_TOKENS, ttl=240)
         too_long = await horde.give(text_of(words + 1), max_tokens=REPLY_TOKENS)
@@ -105,7 +129,7 @@ async def test_a_schema_holds_as_far_as_the_reply_comes(horde: ScriptedHorde, en
     response_format = {"type": "json_schema", "json_schema": {"name": "v", "strict": True, "schema": schema}}
     async with running_worker(**environment):
         await horde.give("Is water wet?", response_format=response_format, temperature=0, max_tokens=24)
-        [submit] = await horde.submitted(seconds=180)
+        [submit] = await horde.submitted(seconds=PATIENCE)
     # So small a model may spend the whole budget on the white space that JSON allows.
     reply = "".join(submit["message"]["content"].split())
     allowed = ['{"verdict":"yes"}', '{"verdict":"no"}']
@@ -113,3 +137,43 @@ async def test_a_schema_holds_as_far_as_the_reply_comes(horde: ScriptedHorde, en
         assert any(instance.startswith(reply) for instance in allowed)
     else:
         assert reply in allowed
+
+
+async def test_a_stream_of_the_server_is_its_reply_in_pieces(horde: ScriptedHorde, environment: dict[str, str]) -> None:
+    async with running_worker(**environment, PROGRESS_SECONDS="0.05"):
+        job_id = await horde.give("Count from one to ten in words.", stream=True, temperature=0, max_tokens=48)
+        [submit] = await horde.submitted(seconds=PATIENCE)
+    lease = horde.leases[job_id]
+    assert submit["state"] == "ok"
+    assert submit["usage"]["completion_tokens"] > 0
+    assert lease.entries
+    assert submit["message"]["content"].startswith(lease.text)
+
+
+async def test_tools_are_declared_and_called_where_the_template_shows_them(
+    horde: ScriptedHorde, environment: dict[str, str], models: str
+) -> None:
+    parameters = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
+    tool = {"type": "function", "function": {"name": "forecast", "parameters": parameters}}
+    with serving(models, "-c", SHOWS_TOOLS) as url:
+        async with running_worker(**environment | {"BACKEND_URL": url}) as worker:
+            declared = await worker.event("declared", seconds=PATIENCE)
+            await horde.give("How will it be?", tools=[tool], tool_choice="required", temperature=0)
+            [submit] = await horde.submitted(seconds=PATIENCE)
+    assert {"tools", "tool_choice_enforced", "prompt_overflow_refused"} <= set(declared["features"])
+    [call] = submit["message"]["tool_calls"]
+    assert call["function"]["name"] == "forecast"
+    assert isinstance(json.loads(call["function"]["arguments"])["days"], int)
+
+
+def verdicts(text: str) -> list[tuple[str, ...]]:
+    """Verdict and name of each line of a check: what does not depend on the machine."""
+    return [match.groups() for match in re.finditer(r"^  (\w+) +(\S+(?: \S+)*?)  ", text, re.MULTILINE)]
+
+
+async def test_the_check_in_the_docs_is_what_the_server_shows(llama_url: str) -> None:
+    code, printed = await run_command("check", BACKEND_URL=llama_url, MODEL_NAME="local")
+    assert code == 0
+    page = (ROOT / "docs/how-to/backends/llama-cpp.md").read_text(encoding="utf-8")
+    assert verdicts(printed)
+    assert verdicts(printed) == verdicts(page)

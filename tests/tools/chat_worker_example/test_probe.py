@@ -4,31 +4,28 @@ import aiohttp
 import pytest
 
 from tests.support.scripted_backend import BackendShape, running_backend
-from tools.chat_worker_example.backend import Backend, BackendError
-from tools.chat_worker_example.chat import Json
-from tools.chat_worker_example.probe import (
+from tools.chat_worker_example.backend import BackendError
+from tools.chat_worker_example.backends import connect
+from tools.chat_worker_example.probe import Findings, ModelMissing, Prober, pick_model
+from tools.chat_worker_example.questions import (
     ONLY_INSTANCE,
-    Findings,
-    ModelMissing,
-    Prober,
-    context_of,
     is_json_object,
     is_only_instance,
     is_probe_call,
-    pick_model,
+    too_long_for,
 )
 
 
-async def probe(shape: BackendShape, **behaviours: str) -> Findings:
+async def probe(shape: BackendShape, claimed_context: int | None = None, **behaviours: str) -> Findings:
     async with running_backend(shape) as scripted, aiohttp.ClientSession() as session:
         if behaviours:
             scripted.plan(behaviours, times=None)
-        return await Prober(Backend(session, scripted.url), "m").probe()
+        return await Prober(await connect(session, scripted.url), "m", claimed_context).probe()
 
 
 async def test_a_llama_cpp_server_is_measured_with_its_own_routes() -> None:
     findings = await probe(BackendShape(model="some.gguf", context=1024))
-    assert findings.llama_cpp
+    assert findings.kind == "llama.cpp"
     assert findings.backend_model == "some.gguf"
     assert findings.measured_context == 1024
     assert findings.used_tokens == findings.counted_tokens
@@ -45,7 +42,7 @@ async def test_a_counter_that_is_short_shows() -> None:
 
 async def test_a_backend_without_counter_routes_still_has_its_usage() -> None:
     findings = await probe(BackendShape(llama_cpp=False))
-    assert not findings.llama_cpp
+    assert findings.kind == "openai"
     assert (findings.counted_tokens, findings.measured_context) == (None, None)
     assert findings.used_tokens is not None
 
@@ -89,17 +86,46 @@ def test_a_model_that_is_not_among_several_is_refused() -> None:
         pick_model("m", ["b", "a"])
 
 
-@pytest.mark.parametrize(
-    ("props", "listed", "context"),
-    [
-        ({"default_generation_settings": {"n_ctx": 512}}, [], 512),
-        ({}, [{"id": "m", "max_model_len": 2048}, {"id": "n", "max_model_len": 1}], 2048),
-        ({"default_generation_settings": None}, [{"id": "m"}], None),
-        ({"default_generation_settings": {"n_ctx": 0}}, [], None),
-    ],
-)
-def test_the_context_is_read_where_servers_tell_it(props: Json, listed: list[Json], context: int | None) -> None:
-    assert context_of(props, listed, "m") == context
+async def test_a_backend_that_refuses_what_is_too_long_cannot_trim() -> None:
+    findings = await probe(BackendShape())
+    assert findings.evidence["overflow"].shown
+    assert findings.trimmed_to is None
+
+
+async def test_a_backend_that_trims_in_silence_is_caught() -> None:
+    findings = await probe(BackendShape(llama_cpp=False, context=2048, trims_to=2047), claimed_context=8192)
+    assert findings.trimmed_to == 2047
+    assert findings.evidence["overflow"].words.endswith("trimmed to 2047 in silence")
+
+
+async def test_a_context_that_is_larger_than_claimed_is_no_trimming() -> None:
+    findings = await probe(BackendShape(context=8192), claimed_context=1024)
+    assert findings.trimmed_to is None
+    assert "was taken" in findings.evidence["overflow"].words
+
+
+@pytest.mark.parametrize("context", [80, 4096, 131072])
+def test_the_overlong_conversation_has_more_words_than_the_context_tokens_and_ends_with_the_user(context: int) -> None:
+    conversation = too_long_for(context)
+    words = sum(len(message["content"].split()) for message in conversation)
+    assert context < words < 1.3 * context + 50
+    assert {message["role"] for message in conversation[::2]} == {"user"}
+    assert max(len(message["content"].split()) for message in conversation) <= context // 32 + 1
+
+
+@pytest.mark.parametrize("vision", [True, False])
+async def test_a_picture_that_makes_the_prompt_longer_shows_images(vision: bool) -> None:
+    assert ("images" in (await probe(BackendShape(vision=vision))).shown) == vision
+
+
+@pytest.mark.parametrize("reasons", [True, False])
+async def test_reasoning_that_follows_the_effort_shows_reasoning(reasons: bool) -> None:
+    assert ("reasoning" in (await probe(BackendShape(reasons=reasons))).shown) == reasons
+
+
+async def test_reasoning_that_the_effort_does_not_change_shows_nothing() -> None:
+    findings = await probe(BackendShape(), reasoning="always the same")
+    assert findings.evidence["reasoning"].words.endswith("the effort changed nothing")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ async def test_every_pop_carries_the_whole_declaration(horde: ScriptedHorde, wor
             "tools",
         ],
         "chat_limits": {"max_context_length": 8192, "max_length": 512},
-        "image_transports": [],
+        "image_transports": ["messages_url"],
         "max_context_length": 8192,
         "max_length": 512,
         "threads": 1,
@@ -86,17 +86,17 @@ async def test_reasoning_and_tool_calls_reach_the_horde(horde: ScriptedHorde, wo
 async def test_a_conversation_that_does_not_fit_is_faulted_and_never_generated(
     horde: ScriptedHorde, backend: ScriptedBackend, worker: WorkerProcess
 ) -> None:
-    fitting = await horde.give("word " * 3500)
-    too_long = await horde.give("word " * 4500)
+    fitting = await horde.give("[[say=done]]" + "word " * 3500)
+    too_long = await horde.give("[[say=done]]" + "word " * 4500)
     first, second = await horde.submitted(2)
     assert (first["id"], first["state"]) == (fitting, "ok")
     assert second == {"id": too_long, "state": "faulted", "fault": "prompt_overflow"}
-    assert backend.requests[-1]["messages"][0]["content"] == "word " * 3500
+    assert backend.requests[-1]["messages"][0]["content"] == "[[say=done]]" + "word " * 3500
 
 
 async def test_room_for_the_reply_counts_towards_the_fit(horde: ScriptedHorde, worker: WorkerProcess) -> None:
-    await horde.give("word " * 3500, max_tokens=500)
-    await horde.give("word " * 3500, max_tokens=5000)
+    await horde.give("[[say=done]]" + "word " * 3500, max_tokens=500)
+    await horde.give("[[say=done]]" + "word " * 3500, max_tokens=5000)
     first, second = await horde.submitted(2)
     assert (first["state"], second.get("fault")) == ("ok", "prompt_overflow")
 

@@ -12,6 +12,8 @@ from typing import Any
 
 TOOLS = Path(__file__).parents[3] / "tools"
 DEADLINE_SECONDS = 60.0
+COMMAND_SECONDS = 200.0
+"""A check may ask a real model a dozen questions."""
 
 
 @dataclass
@@ -27,9 +29,9 @@ class WorkerProcess:
         parsed = [json.loads(line) for line in self.lines]
         return [event for event in parsed if event["event"] == name]
 
-    async def event(self, name: str, count: int = 1) -> dict[str, Any]:
+    async def event(self, name: str, count: int = 1, seconds: float = DEADLINE_SECONDS) -> dict[str, Any]:
         """The last event of this name, once there are so many."""
-        async with asyncio.timeout(DEADLINE_SECONDS), self._changed:
+        async with asyncio.timeout(seconds), self._changed:
             await self._changed.wait_for(lambda: len(self.events(name)) >= count)
         return self.events(name)[-1]
 
@@ -37,9 +39,9 @@ class WorkerProcess:
         """Sends a signal to the worker."""
         self.process.send_signal(number)
 
-    async def exit_code(self) -> int:
+    async def exit_code(self, seconds: float = DEADLINE_SECONDS) -> int:
         """The exit code, once the worker has ended."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(seconds):
             return await self.process.wait()
 
     async def stderr(self) -> str:
@@ -56,13 +58,21 @@ class WorkerProcess:
                 self._changed.notify_all()
 
 
+async def run_command(*arguments: str, **environment: str) -> tuple[int, str]:
+    """Runs a command of the worker to its end; returns its exit code and what it printed."""
+    async with running_worker(*arguments, **environment) as worker:
+        code = await worker.exit_code(COMMAND_SECONDS)
+    return code, "".join(worker.lines)
+
+
 @asynccontextmanager
-async def running_worker(**environment: str) -> AsyncIterator[WorkerProcess]:
-    """Starts a worker with this environment and nothing else; kills it at the end if it still runs."""
+async def running_worker(*arguments: str, **environment: str) -> AsyncIterator[WorkerProcess]:
+    """Starts a worker with these arguments and this environment alone; kills it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "chat_worker_example",
+        *arguments,
         cwd=TOOLS,
         env=environment,
         stdout=asyncio.subprocess.PIPE,

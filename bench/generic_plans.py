@@ -35,7 +35,7 @@ WORKERS = 500
 QUEUED = 5_000
 SLOWER = 2.0
 WARM = 12
-"""Calls before the measured ones: PostgreSQL decides on its sixth whether it plans again."""
+"""Calls before the measured ones: five until the driver prepares, five more until PostgreSQL decides whether to plan."""
 
 _FILL = (
     """

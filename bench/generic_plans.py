@@ -31,11 +31,11 @@ from bench.pop_depth import CASES, Bench
 from tests.support.services import LocalServices
 
 ACCOUNTS = 20_000
-WORKERS = 500
+WORKERS = 100
 QUEUED = 5_000
 SLOWER = 2.0
 WARM = 12
-"""Calls before the measured ones: five until the driver prepares, five more until PostgreSQL decides whether to plan."""
+"""Calls before the measured ones: after five the driver prepares, after five more PostgreSQL decides about planning."""
 
 _FILL = (
     """

@@ -6,6 +6,7 @@ from config.settings import FrontSettings
 from front.admission import Admission, KnownKeys
 from front.background import Background
 from front.bodies import BodyReaders
+from front.cancels import Cancels
 from front.doorbell import Doorbell
 from front.drain import Drain
 from front.held_pop import PopQueue
@@ -81,7 +82,13 @@ def build_front(settings: FrontSettings) -> Front:
         progress=progress,
         live=LiveStreams(progress, is_paced=settings.stream_pacing),
         surroundings=Surroundings(
-            native, StatusReads(native, background), doorbell, background, drain, metrics, patience
+            native,
+            StatusReads(native, background),
+            doorbell,
+            Cancels(native, background),
+            drain,
+            metrics,
+            patience,
         ),
     )
 

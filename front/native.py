@@ -4,7 +4,7 @@ One pooled HTTP client a process. A root is one base URL; roots are taken in tur
 and a call that never reached one goes to the next.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,6 +169,14 @@ class NativeApi:
             return await self._anywhere("DELETE", path, headers)
         headers["Content-Type"] = "application/json"
         return await self._anywhere("DELETE", path, headers, encode({"relayed": dict(relayed)}))
+
+    async def cancel_unstarted(self, request_ids: Sequence[str]) -> Answer:
+        """Cancel those of many requests that no worker has begun.
+
+        Raises Unreachable.
+        """
+        headers = {**self._own, "Content-Type": "application/json"}
+        return await self._anywhere("POST", "/internal/cancels", headers, encode({"ids": list(request_ids)}))
 
     async def models(self) -> Answer:
         """The online chat models.

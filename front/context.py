@@ -66,6 +66,7 @@ def build_front(settings: FrontSettings) -> Front:
     metrics.gauge("open_waits", "Chat requests that wait for a signal.", lambda: doorbell.bells)
     metrics.gauge("waiting_bodies", "Large bodies that wait to be read.", lambda: bodies.waiting)
     metrics.gauge("held_pops", "Pops that wait for a job.", lambda: len(pops))
+    metrics.gauge("resting_roots", "Native roots that gave no answer lately.", lambda: native.roots.resting)
     metrics.gauge("signals_connected", "1 while signals arrive.", lambda: float(doorbell.connected))
     return Front(
         settings=settings,

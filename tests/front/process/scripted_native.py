@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ CHAT = "/api/v2/generate/chat"
 SUBMIT = f"{CHAT}/async"
 POP = "/api/v2/generate/text/pop"
 RELEASE = "/internal/release"
+STATUSES = "/internal/statuses"
+CANCELS = "/internal/cancels"
 
 Script = Callable[["Received", web.Request], Awaitable[web.StreamResponse]]
 
@@ -154,6 +157,11 @@ class ScriptedNative:
         )
         return self.calls(method, prefix)
 
+    def cancelled(self) -> set[str]:
+        """The requests that were asked to be cancelled, by themselves or in one call with others."""
+        alone = {call.path.rpartition("/")[2] for call in self.calls("DELETE", f"{CHAT}/status/")}
+        return alone.union(*(call.json()["ids"] for call in self.calls("POST", CANCELS)))
+
     async def submitted(self) -> str:
         """The id of the first request that came in."""
         calls = await self.called("POST", SUBMIT)
@@ -218,6 +226,10 @@ class ScriptedNative:
             return answer(200, self.models)
         if received.path == POP:
             return answer(200, {"id": None, "payload": {}, "skipped": {}})
+        if received.path == STATUSES:
+            return answer(200, {"statuses": self._changed(received.json()["seen"])})
+        if received.path == CANCELS:
+            return answer(200, {"cancelled": [each for each in received.json()["ids"] if self._cancel(each)]})
         if received.path in {RELEASE, "/healthz"}:
             return answer(200, {})
         return refusal(404, "NotFound")
@@ -234,6 +246,21 @@ class ScriptedNative:
     def _status(self, method: str, request_id: str) -> Script:
         if request_id not in self.statuses:
             return refusal(404, "RequestNotFound")
-        if method == "DELETE" and self.statuses[request_id]["state"] in {"preparing", "queued", "processing"}:
-            self.set_status(request_id, state="cancelled", done=True, waiting=0)
+        if method == "DELETE":
+            self._cancel(request_id)
         return answer(200, self.statuses[request_id])
+
+    def _cancel(self, request_id: str) -> bool:
+        open_still = self.statuses.get(request_id, {}).get("state") in {"preparing", "queued", "processing"}
+        if open_still:
+            self.set_status(request_id, state="cancelled", done=True, waiting=0)
+        return open_still
+
+    def _changed(self, seen: dict[str, str | None]) -> dict[str, dict[str, Any] | None]:
+        found = {each: self.statuses.get(each) for each in seen}
+        versions = {each: str(zlib.crc32(orjson.dumps(status))) for each, status in found.items()}
+        return {
+            each: None if status is None else {**status, "version": versions[each]}
+            for each, status in found.items()
+            if status is None or versions[each] != seen[each]
+        }

@@ -88,7 +88,7 @@ async def test_two_hundred_streams_all_end_properly(
             ends = await asyncio.gather(*(stream.read() for stream in streams))
         assert all(end.endswith(b"data: [DONE]\n\n") and b'"error"' in end for end in ends)
         assert await asyncio.to_thread(front.wait, 10) == 0
-    await native.called("DELETE", STATUS, 200)
+    await eventually(lambda: len(native.cancelled()) == 200, "some are left in the queue")
 
 
 async def test_held_pops_come_back_at_once(

@@ -111,6 +111,7 @@ class ScriptedNative:
     received: list[Received] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
     own_ids: bool = False
+    begun: set[str] = field(default_factory=set)
     port: int = 0
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None
@@ -141,6 +142,7 @@ class ScriptedNative:
         self.received.clear()
         self.models = [{"name": "demo-8b", "workers": 1, "threads": 1, "max_length": 512}]
         self.own_ids = False
+        self.begun = set()
 
     def script(self, route: str, *scripts: Script) -> None:
         """Answer the next calls of a route, named by method and path prefix, with these."""
@@ -229,7 +231,7 @@ class ScriptedNative:
         if received.path == STATUSES:
             return answer(200, {"statuses": self._changed(received.json()["seen"])})
         if received.path == CANCELS:
-            return answer(200, {"cancelled": [each for each in received.json()["ids"] if self._cancel(each)]})
+            return answer(200, {"cancelled": self._unstarted(received.json()["ids"])})
         if received.path in {RELEASE, "/healthz"}:
             return answer(200, {})
         return refusal(404, "NotFound")
@@ -255,6 +257,9 @@ class ScriptedNative:
         if open_still:
             self.set_status(request_id, state="cancelled", done=True, waiting=0)
         return open_still
+
+    def _unstarted(self, ids: list[str]) -> list[str]:
+        return [each for each in ids if each not in self.begun and self._cancel(each)]
 
     def _changed(self, seen: dict[str, str | None]) -> dict[str, dict[str, Any] | None]:
         found = {each: self.statuses.get(each) for each in seen}

@@ -37,9 +37,12 @@ async def crowd() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-@pytest.fixture
-def crowded(native: ScriptedNative, valkey: RunningService, tmp_path: Path) -> Iterator[FrontProcess]:
-    with running_front(tmp_path, native.url, valkey.service.url, **SETTINGS) as front:
+@pytest.fixture(scope="module")
+def crowded(
+    native_server: ScriptedNative, valkey: RunningService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FrontProcess]:
+    folder = tmp_path_factory.mktemp("crowded")
+    with running_front(folder, native_server.url, valkey.service.url, **SETTINGS) as front:
         wait_for_redis(front)
         yield front
 

@@ -66,8 +66,11 @@ class ImageDecoder:
         try:
             with DECODE_SECONDS.time():
                 answer = self._exchange(child, data)
-        except (OSError, TimeoutError) as error:
+        except BaseException as error:
+            # An answer that was not read to its end would be taken for the next image's.
             self.close()
+            if not isinstance(error, OSError):
+                raise
             IMAGES_DECODED.labels("died").inc()
             log.warning("decoder.died", error=type(error).__name__, size=len(data))
             raise DecoderDied from None

@@ -53,6 +53,7 @@ def running(
     }
     horde = HordeProcesses(services, url_of(services, DATABASE), tmp_path_factory.mktemp("images"), settings)
     try:
+        horde.start("fetch")
         horde.start_all()
         yield horde
     finally:
@@ -63,7 +64,7 @@ def running(
 def horde(running: HordeProcesses) -> Iterator[HordeProcesses]:
     """The horde, sound once the flow has ended."""
     yield running
-    for name in PROCESSES:
+    for name in (*PROCESSES, "fetch"):
         if not running.is_alive(name):
             running.start(name)
     running.require_sound()

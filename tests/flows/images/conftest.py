@@ -1,4 +1,4 @@
-"""A horde for images: its store behind a proxy that can fail, one private host that it may fetch from."""
+"""A horde for images: its store behind a proxy that can fail, two private hosts that it may fetch from."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,14 @@ def store(services: LocalServices) -> Iterator[TcpProxy]:
 
 @pytest.fixture(scope="package")
 def files() -> Iterator[FileServer]:
-    """The one host that images may be fetched from although it is private."""
+    """A host that images may be fetched from although it is private."""
+    with FileServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def others() -> Iterator[FileServer]:
+    """Another such host."""
     with FileServer() as server:
         yield server
 
@@ -34,6 +41,7 @@ def running(
     template_database: str,
     store: TcpProxy,
     files: FileServer,
+    others: FileServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[HordeProcesses]:
     """The processes, with the times of the specification made short."""
@@ -41,7 +49,7 @@ def running(
     settings = {
         "S3_ENDPOINT_URL": store.url,
         "S3_PUBLIC_ENDPOINT_URL": services.s3_endpoint_url,
-        "IMAGE_FETCH_ALLOWED_HOSTS": files.host,
+        "IMAGE_FETCH_ALLOWED_HOSTS": f"{files.host},{others.host}",
         # What is never logged is looked for where most is logged.
         "HORDE_LOG_LEVEL": "DEBUG",
         "IMAGE_FETCH_SECONDS": "4",

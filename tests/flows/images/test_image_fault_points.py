@@ -6,12 +6,14 @@ import pytest
 from config.fault_points import FaultPoint
 from tests.flows.images.seeing import REPLY, Seeing
 from tests.flows.images.test_front import serving
+from tests.support.file_server import FileServer
 from tests.support.pictures import data_url, noise, picture
 from tests.support.services import wait_until
 
 MEDIA_POINTS = {
     FaultPoint.IMAGES_STAGED: "web",
     FaultPoint.IMAGES_BEGUN: "media",
+    FaultPoint.IMAGES_FETCHED: "fetch",
     FaultPoint.IMAGE_STORED: "media",
     FaultPoint.IMAGES_PREPARED: "media",
     FaultPoint.MESSAGES_OFFLOADED: "media",
@@ -21,11 +23,15 @@ MEDIA_POINTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", MEDIA_POINTS, ids=lambda point: point.value)
-def test_a_request_with_images_is_answered_once_when_a_process_dies_at(seeing: Seeing, point: FaultPoint) -> None:
+def test_a_request_with_images_is_answered_once_when_a_process_dies_at(
+    seeing: Seeing, files: FileServer, point: FaultPoint
+) -> None:
     horde, name = seeing.horde, MEDIA_POINTS[point]
     horde.restart(name, fault=point)
     horde.wait_ready()
     url = data_url(noise((300, 300))) if point is FaultPoint.MESSAGES_OFFLOADED else data_url(picture())
+    if point is FaultPoint.IMAGES_FETCHED:
+        url = files.serve("/once.png", picture())
     with serving(seeing.worker("messages_url", "base64")):
         body = seeing.body(url)["messages"]
         client = horde.openai(timeout=90)

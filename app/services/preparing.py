@@ -12,6 +12,7 @@ import structlog
 from prometheus_client import Counter
 from sqlalchemy import Row, text
 
+from app.adapters.image_decoder import decode_seconds
 from app.adapters.object_store import ObjectMissing, StoreAway
 from app.domain.errors import ContractRefusal
 from app.domain.images.parts import FETCH_FAILED, UNUSABLE
@@ -36,8 +37,24 @@ def next_task(sources: Sequence[Mapping[str, Any]]) -> TaskName:
 
 
 def lease_seconds(runtime: Runtime) -> float:
-    """Return the seconds after which a preparation that says nothing is begun again."""
-    return runtime.settings.rescue_after_seconds + runtime.settings.image_fetch_seconds
+    """Return the seconds after which a preparation that says nothing is begun again.
+
+    It says something after each image, so this is longer than any one may take.
+    """
+    settings = runtime.settings
+    return settings.rescue_after_seconds + max(settings.image_fetch_seconds, decode_seconds(settings))
+
+
+def waited_for_store(failures: int) -> float:
+    """Return the seconds that a request has waited because the store was away so many times.
+
+    Time in a queue is no part of it: only an outage uses up the patience.
+    """
+    return sum(_pause(earlier) for earlier in range(failures))
+
+
+def _pause(failures: int) -> float:
+    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 10))
 
 
 def begin(runtime: Runtime, request_id: UUID) -> Row[Any] | None:
@@ -104,11 +121,10 @@ def given_up(sources: Sequence[Mapping[str, Any]], attempts: int) -> ContractRef
 
 
 def _store_away(runtime: Runtime, row: Row[Any]) -> None:
-    if row.age >= runtime.settings.storage_patience_seconds:
+    if waited_for_store(row.failures) >= runtime.settings.storage_patience_seconds:
         fault_preparing(runtime, row.request_id, _storage_fault("the horde's store could not be reached"))
         return
-    pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**row.failures)
-    begin_again(runtime, row, pause=pause, attempts=row.attempts - 1, failures=1)
+    begin_again(runtime, row, pause=_pause(row.failures), attempts=row.attempts - 1, failures=1)
 
 
 def _storage_fault(reason: str) -> ContractRefusal:
@@ -125,8 +141,7 @@ _BEGIN = text(
     SET attempts = m.attempts + 1, next_dispatch_at = now() + make_interval(secs => :lease)
     FROM horde_requests r
     WHERE m.request_id = :id AND r.id = m.request_id AND r.state = 'preparing'
-    RETURNING m.request_id, m.folder, m.sources, m.attempts, m.failures,
-        CAST(extract(epoch FROM now() - m.created_at) AS float8) AS age
+    RETURNING m.request_id, m.folder, m.sources, m.attempts, m.failures
     """
 )
 

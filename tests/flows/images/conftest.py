@@ -53,8 +53,8 @@ def running(
         # What is never logged is looked for where most is logged.
         "HORDE_LOG_LEVEL": "DEBUG",
         "IMAGE_FETCH_SECONDS": "4",
-        "IMAGE_DECODER_SECONDS": "3",
-        "STORAGE_PATIENCE_SECONDS": "25",
+        "IMAGE_DECODER_SECONDS": "5",
+        "STORAGE_PATIENCE_SECONDS": "60",
         "MEDIA_ORPHAN_SECONDS": "4",
         "OFFLOAD_BYTES": "20000",
         "GENERATION_TTL_FLOOR_SECONDS": "60",

@@ -15,6 +15,7 @@ from tests.support.file_server import FileServer
 from tests.support.horde import HordeProcesses
 from tests.support.pictures import BLUE, RED, data_url, image_part, is_near, noise, opened, picture
 from tests.support.scripted_backend import BackendShape, ScriptedBackend, running_backend
+from tests.support.services import wait_until
 from tests.tools.chat_worker_example.worker_process import running_worker
 
 MODEL_SECONDS = 60
@@ -45,9 +46,8 @@ async def answered(horde: HordeProcesses, transports: str, messages: Any) -> tup
             "IMAGE_TOKENS": "64",
             "IMAGE_TRANSPORTS": transports,
         }
-        async with running_worker(**environment), asyncio.timeout(MODEL_SECONDS):
-            while not await asyncio.to_thread(online):
-                await asyncio.sleep(0.2)
+        async with running_worker(**environment):
+            await asyncio.to_thread(wait_until, online, MODEL_SECONDS, "the worker does not come online")
             return await asyncio.to_thread(ask), backend
 
 

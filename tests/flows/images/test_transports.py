@@ -111,8 +111,8 @@ def test_offloaded_messages_hold_their_images(seeing: Seeing) -> None:
     accepted = seeing.ask(data_url(noise((300, 300))))
     offloaded(seeing, accepted.body["id"])
     job = worker.wait_for_job()
-    whole = job | {"payload": orjson.loads(fetched(job["payload"]["messages_url"]))}
-    assert [opened(jpeg).size for jpeg in images_in(whole)] == [(300, 300)]
+    assert "messages_url" in job["payload"]
+    assert [opened(jpeg).size for jpeg in images_in(job)] == [(300, 300)]
     worker.submit(job["id"], REPLY)
 
 

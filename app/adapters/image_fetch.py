@@ -40,6 +40,9 @@ MOST_REDIRECTS = 3
 MOST_ADDRESSES = 3
 CONNECT_SECONDS = 4.0
 READ_BYTES = 2**16
+START_BYTES = 12
+"""As many as tell the format; less than that is broken off, and its decoder will say so."""
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 USER_AGENT = "horde-image-fetch"
 
@@ -220,7 +223,9 @@ def _read(response: BaseHTTPResponse, path: str, target: IO[bytes], rules: Fetch
         raise _too_large(path, rules)
     size = 0
     while piece := response.read(READ_BYTES):
-        if not size and not begins_as_image(piece):
+        if deadline.is_over:
+            raise TimeoutError
+        if not size and len(piece) >= START_BYTES and not begins_as_image(piece):
             raise image_refusal(path, PARSE_ERROR, f"its server sent something else than {FORMATS}.")
         size += len(piece)
         if size > rules.most_bytes:

@@ -267,7 +267,7 @@ def resident(horde: HordeProcesses, name: str) -> int:
 
 
 SUBMITS = 200
-PREPARED_AT_LEAST = 40
+PREPARED_AT_LEAST = 12
 MEDIA_CAP = 700 * 2**20
 
 

@@ -89,7 +89,7 @@ class LeaseStore:
 
     def __init__(self, settings: Settings) -> None:
         self._redis = Redis.from_url(
-            settings.redis_url,
+            settings.leases_redis_url,
             socket_timeout=SOCKET_TIMEOUT_SECONDS,
             socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
             socket_keepalive=True,

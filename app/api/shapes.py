@@ -28,7 +28,7 @@ class KudosOfWorker(BaseModel):
     """Where a worker's kudos came from."""
 
     generated: float
-    uptime: float
+    uptime: int
 
 
 class Message(BaseModel):
@@ -150,6 +150,13 @@ class Counted(BaseModel):
 
     requests: int
     tokens: int
+
+
+class DocumentText(BaseModel):
+    """A document: one of both, by the form that was asked for."""
+
+    html: str = ""
+    markdown: str = ""
 
 
 class Totals(BaseModel):

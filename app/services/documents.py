@@ -55,7 +55,7 @@ class Documents:
 
         Raises NotFound when there is no such document.
         """
-        return self._markdown.render(self.markdown(name))
+        return str(self._markdown.render(self.markdown(name)))
 
     def news(self) -> list[dict[str, object]]:
         """Return the news as they stand in the file; none while it cannot be read."""

@@ -133,7 +133,7 @@ class ModelStatus(BaseModel):
     count: int = Field(description="Threads that serve it.")
     performance: float = Field(description="Tokens a second of one thread.")
     queued: float = Field(description="Tokens that wait.")
-    jobs: float
+    jobs: int
     eta: int = Field(description="Seconds for what waits; 10000 when nobody serves it or was measured.")
 
 

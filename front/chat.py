@@ -126,8 +126,7 @@ def _refuse_length(size: int, asked: ChatRequest, limit: int) -> None:
 
 
 def _form(asked: ChatRequest) -> AnswerForm:
-    # Every chunk names the model that generated; of several it is not known before the reply is there.
-    is_live = not asked.tools and asked.response_format is None and len(asked.models) == 1
+    is_live = not asked.tools and asked.response_format is None
     return AnswerForm(
         created=int(time.time()),
         model=asked.models[0],
@@ -135,7 +134,8 @@ def _form(asked: ChatRequest) -> AnswerForm:
         prompt_tokens=estimate_tokens(flatten(asked.messages, asked.tools)),
         include_reasoning=asked.horde.include_reasoning,
         include_usage=asked.include_usage,
-        opens_with_role=is_live,
+        # Every chunk names the model that generates; of several it is not known before one writes.
+        opens_with_role=is_live and len(asked.models) == 1,
         is_live=is_live,
     )
 

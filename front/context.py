@@ -28,6 +28,7 @@ class Front:
     metrics: FrontMetrics
     native: NativeApi
     doorbell: Doorbell
+    posts: Doorbell
     background: Background
     drain: Drain
     admission: Admission
@@ -50,13 +51,16 @@ def build_front(settings: FrontSettings) -> Front:
     admission = Admission(settings.front_open_limit, settings.front_source_limit)
     bodies = BodyReaders(settings.front_body_readers)
     pops = PopQueue(doorbell)
+    is_one_redis = settings.leases_redis_url == settings.redis_url
+    posts = doorbell if is_one_redis else Doorbell(settings.leases_redis_url, metrics)
     progress = ProgressReader(
-        settings.redis_url,
+        settings.leases_redis_url,
         metrics,
         poll_seconds=settings.fallback_poll_seconds,
-        is_blind=lambda: not doorbell.connected,
+        is_blind=lambda: not posts.connected,
+        own_doorbell=None if is_one_redis else posts,
     )
-    doorbell.listen_to_progress(progress.rang, progress.ask_all)
+    posts.listen_to_progress(progress.rang, progress.ask_all)
     patience = Patience(
         deadline_seconds=settings.default_deadline_seconds,
         grace_seconds=settings.availability_grace_seconds,
@@ -73,6 +77,7 @@ def build_front(settings: FrontSettings) -> Front:
         metrics=metrics,
         native=native,
         doorbell=doorbell,
+        posts=posts,
         background=background,
         drain=drain,
         admission=admission,
@@ -97,13 +102,15 @@ def build_front(settings: FrontSettings) -> Front:
 def open_front(front: Front) -> None:
     """Connect; call it inside the running loop."""
     front.native.open()
-    front.doorbell.start()
+    for doorbell in {front.doorbell, front.posts}:
+        doorbell.start()
     front.progress.start()
 
 
 async def close_front(front: Front, settle_seconds: float) -> None:
     """Let running cancels and releases end, then close every pool."""
     await front.background.settle(settle_seconds)
-    await front.doorbell.close()
+    for doorbell in {front.doorbell, front.posts}:
+        await doorbell.close()
     await front.progress.close()
     await front.native.close()

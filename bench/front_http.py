@@ -67,7 +67,7 @@ class Root(threading.Thread):
                 lines = head.lower().split(b"\r\n")
                 await reader.readexactly(next(int(line[15:]) for line in lines if line.startswith(b"content-length:")))
                 writer.write(ANSWER)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()
 
 

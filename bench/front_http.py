@@ -1,17 +1,15 @@
-"""What a call to the native API costs in the front's HTTP client, and what a burst of new clients meets at its server.
+"""What a call to the native API costs in the front's HTTP client.
 
-    python -m bench.front_http [--calls 3000] [--burst 2000]
+    python -m bench.front_http [--calls 3000]
 
 Prints processor time and median latency of a submit of four kilobytes with aiohttp as the
 front sets it up, with aiohttp as it comes, and with blocking calls in threads, beside the same
-bytes over a bare socket; and how many clients of a burst are connected within a second, by the length of the
-listener's backlog.
+bytes over a bare socket. The server's part is in all of them.
 """
 
 import argparse
 import asyncio
 import http.client
-import resource
 import statistics
 import threading
 import time
@@ -22,12 +20,10 @@ import aiohttp
 
 from bench.waits import a_request
 from front.native import NativeApi
-from front.server import BACKLOG
 
 ANSWER = b"HTTP/1.1 202 ACCEPTED\r\nContent-Type: application/json\r\nContent-Length: 600\r\n\r\n" + b"x" * 600
 HEADERS = {"apikey": "a-key", "Content-Type": "application/json", "X-Request-Id": "req_0123456789"}
 AT_ONCE = 32
-BACKLOGS = (100, BACKLOG)
 
 Call = Callable[[], Awaitable[object]]
 
@@ -35,16 +31,15 @@ Call = Callable[[], Awaitable[object]]
 class Root(threading.Thread):
     """A server that reads a request and answers, in a thread of its own, and does little else."""
 
-    def __init__(self, backlog: int = 2048) -> None:
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._backlog = backlog
         self._loop = asyncio.new_event_loop()
-        self._started = threading.Event()
+        self._listening = threading.Event()
         self.port = 0
 
     def __enter__(self) -> "Root":
         self.start()
-        self._started.wait(10)
+        self._listening.wait(10)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,11 +48,17 @@ class Root(threading.Thread):
 
     def run(self) -> None:
         """Serve until the loop is stopped."""
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=self._backlog))
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.port = server.sockets[0].getsockname()[1]
-        self._started.set()
+        self._listening.set()
         self._loop.run_forever()
         server.close()
+        serving = asyncio.all_tasks(self._loop)
+        for task in serving:
+            task.cancel()
+        if serving:
+            self._loop.run_until_complete(asyncio.wait(serving))
+        self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -66,7 +67,7 @@ class Root(threading.Thread):
                 lines = head.lower().split(b"\r\n")
                 await reader.readexactly(next(int(line[15:]) for line in lines if line.startswith(b"content-length:")))
                 writer.write(ANSWER)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             writer.close()
 
 
@@ -133,37 +134,13 @@ async def clients(port: int, calls: int) -> None:
     pool.shutdown()
 
 
-async def burst(port: int, number: int) -> int:
-    """How many of a burst of new connections are made within a second."""
-
-    async def connect() -> asyncio.StreamWriter:
-        return (await asyncio.open_connection("127.0.0.1", port))[1]
-
-    connecting = [asyncio.create_task(connect()) for _ in range(number)]
-    done, late = await asyncio.wait(connecting, timeout=1.0)
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*connecting, return_exceptions=True)
-    made = [task for task in done if task.exception() is None]
-    for task in made:
-        task.result().close()
-    return len(made)
-
-
 def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=3000)
-    parser.add_argument("--burst", type=int, default=2000)
     options = parser.parse_args()
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with Root() as root:
         asyncio.run(clients(root.port, options.calls))
-    for backlog in BACKLOGS:
-        with Root(backlog) as root:
-            made = asyncio.run(burst(root.port, options.burst))
-        print(f"backlog {backlog:5}   {made} of {options.burst} connected within a second")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from app.domain.redis_keys import ChatEvent
 from tests.front.process.conftest import QUICK, Signals
 from tests.front.process.front_process import FrontProcess, running_front
 from tests.front.process.scripted_native import (
+    STATUSES,
     SUBMIT,
     Received,
     Script,
@@ -333,14 +334,16 @@ async def test_a_request_that_ended_without_a_reply_is_said_so(
 async def test_a_status_that_cannot_be_read_is_read_again(
     front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
 ) -> None:
-    native.script(f"GET {STATUS}", lost(), not_ours(503), answer(200, {"odd": True}))
+    native.script(f"GET {STATUS}", not_ours(503))
+    native.script(f"POST {STATUSES}", answer(200, {"odd": True}))
     asking = asyncio.create_task(client.post(front.url + PATH, json=BODY))
     request_id = await native.submitted()
     native.finish(request_id)
     signals.chat(request_id)
     async with await asking as response:
         assert response.status == 200
-    assert len(native.calls("GET", status_path(native))) == 4
+    assert len(native.calls("GET", status_path(native))) == 1
+    assert len(native.calls("POST", STATUSES)) == 2
 
 
 async def test_a_client_that_leaves_cancels_its_request(

@@ -84,6 +84,8 @@ class FetchImages:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self._under_way: set[UUID] = set()
+        self._under_way_lock = threading.Lock()
         self._places = HostPlaces(lambda request_id: runtime.sender.send(TaskName.FETCH_IMAGES, str(request_id)))
         settings = runtime.settings
         self._rules = FetchRules(
@@ -94,6 +96,17 @@ class FetchImages:
 
     def __call__(self, request_id: UUID) -> None:
         """Fetch what is remote and let the images be prepared; a no-op for a request that does not wait for it."""
+        with self._under_way_lock:
+            if request_id in self._under_way:
+                return
+            self._under_way.add(request_id)
+        try:
+            self._attempt(request_id)
+        finally:
+            self._under_way.discard(request_id)
+
+    def _attempt(self, request_id: UUID) -> None:
+        """One attempt; copies of its message that run beside it must not count as more when the process dies."""
         row = begin(self._runtime, request_id)
         if row is None:
             return

@@ -6,9 +6,11 @@ from cli.accounts import key, user
 from cli.database import db
 from cli.filters import filters
 from cli.kudos import kudos
+from cli.queue import queue
 from cli.serve import serve
 from cli.settings import settings
 from cli.up import down, up
+from cli.worker import worker
 
 
 @click.group()
@@ -16,5 +18,5 @@ def main() -> None:
     """Run and operate a horde."""
 
 
-for _command in (up, down, serve, user, key, kudos, filters, settings, db):
+for _command in (up, down, serve, user, key, kudos, worker, queue, filters, settings, db):
     main.add_command(_command)

@@ -26,7 +26,8 @@ pre {{ padding: 1rem; border: 1px solid; border-radius: .5rem; overflow-x: auto;
 <body>
 <h1>Chat on a horde</h1>
 <p>Volunteers' machines answer here. Every client that speaks OpenAI's chat completions can ask:
-set its base URL to <code>{base}/v1</code>, and use your key, or none to ask anonymously.</p>
+set its base URL to <code>{base}/v1</code>, and use your key, or none to ask anonymously.
+Whoever runs such a machine can read what you send: send no secrets.</p>
 <pre>curl {base}/v1/chat/completions \\
   -H "Content-Type: application/json" \\
   -d '{{"model": "MODEL", "messages": [{{"role": "user", "content": "Hello"}}]}}'</pre>

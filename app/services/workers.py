@@ -82,7 +82,7 @@ class Workers:
                 if wanted.changes_nothing:
                     raise NoWorkerModSelected("Name what to change: maintenance, info, name, or paused.")
                 check_worker_texts(wanted.name, wanted.info, self._words)
-                transaction.execute(_EDIT, _changes(worker_id, wanted))
+                change_worker(transaction, worker_id, wanted)
         except IntegrityError:
             raise WorkerNameAlreadyExists("name: another worker has this name.", param="name") from None
         log.info("worker.edited", worker_id=str(worker_id), user_id=caller.user_id)
@@ -125,6 +125,11 @@ class Workers:
         owns = caller is not None and caller.user_id == row.user_id and not caller.key.is_shared
         view = View(owner=owns, moderator=caller is not None and caller.moderates)
         return worker_object(_facts(row), view)
+
+
+def change_worker(transaction: Transaction, worker_id: UUID, wanted: WorkerEdit) -> None:
+    """Change a worker that was found, whoever wants it."""
+    transaction.execute(_EDIT, _changes(worker_id, wanted))
 
 
 def unknown_worker() -> WorkerNotFound:

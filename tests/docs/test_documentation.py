@@ -142,7 +142,8 @@ def routes(*folders: str) -> Iterator[str]:
 
 
 def test_every_native_route_is_documented() -> None:
-    pages = "".join(read(f"reference/{page}.md") for page in ("native-chat-api", "worker-api", "accounts"))
+    pages = "".join(read(f"reference/{page}.md") for page in ("native-chat-api", "worker-api", "accounts", "status"))
+    pages += fill(read("reference/native-api.md"))
     found = set(routes("app/api"))
     assert found
     assert [route for route in sorted(found) if route not in pages] == []

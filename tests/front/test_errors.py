@@ -57,7 +57,7 @@ def test_close_names_and_a_long_list_are_said_briefly() -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_every_code_of_the_native_api_has_a_status_that_clients_know(error: type[HordeError]) -> None:
-    known = {400, 401, 402, 403, 404, 405, 409, 410, 413, 415, 422, 429, 502, 503}
+    known = {400, 401, 402, 403, 404, 405, 409, 410, 413, 415, 422, 423, 429, 502, 503}
     problem = errors.from_native(error.status, {"rc": error.rc, "message": "m"}, None)
     assert problem.status in known
     assert problem.status == 402 if error.rc.startswith(("KudosUpfront", "SharedKey")) else True

@@ -1,6 +1,5 @@
 """The promises of the declaration, kept on the real llama.cpp server and model that a fresh horde starts with."""
 
-import json
 import re
 import subprocess
 import sys
@@ -21,15 +20,6 @@ REPLY_TOKENS = 8
 PATIENCE = 200.0
 """Seconds for a probe, which has a real model write on a machine that does other things too."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-SHOWS_TOOLS = """
-import launcher.local_backend as backend
-tools = "{%- if tools %}{{ 'Tools: ' + (tools | tojson) + '\\n\\n' }}{%- endif %}"
-backend.CHAT_TEMPLATE = backend.CHAT_TEMPLATE.replace("{%- for message", tools + "{%- for message", 1)
-backend.main()
-"""
-"""The same server, with a template that renders tools."""
 
 
 @pytest.fixture(scope="module")
@@ -148,22 +138,6 @@ async def test_a_stream_of_the_server_is_its_reply_in_pieces(horde: ScriptedHord
     assert submit["usage"]["completion_tokens"] > 0
     assert lease.entries
     assert submit["message"]["content"].startswith(lease.text)
-
-
-async def test_tools_are_declared_and_called_where_the_template_shows_them(
-    horde: ScriptedHorde, environment: dict[str, str], models: str
-) -> None:
-    parameters = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
-    tool = {"type": "function", "function": {"name": "forecast", "parameters": parameters}}
-    with serving(models, "-c", SHOWS_TOOLS) as url:
-        async with running_worker(**environment | {"BACKEND_URL": url}) as worker:
-            declared = await worker.event("declared", seconds=PATIENCE)
-            await horde.give("How will it be?", tools=[tool], tool_choice="required", temperature=0)
-            [submit] = await horde.submitted(seconds=PATIENCE)
-    assert {"tools", "tool_choice_enforced", "prompt_overflow_refused"} <= set(declared["features"])
-    [call] = submit["message"]["tool_calls"]
-    assert call["function"]["name"] == "forecast"
-    assert isinstance(json.loads(call["function"]["arguments"])["days"], int)
 
 
 def verdicts(text: str) -> list[tuple[str, ...]]:

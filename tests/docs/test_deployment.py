@@ -1,0 +1,78 @@
+"""The files of `deploy/` run the Procfile's processes, every one of them, and fit what the pages say."""
+
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from launcher.procfile import read_procfile
+from script.docs.generated import ROOT
+
+DEPLOY = ROOT / "deploy"
+PROCESSES = read_procfile(ROOT / "Procfile")
+LASTING = sorted(PROCESSES.keys() - {"release"})
+
+
+def run_process(tmp_path_checkout: str, instance: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", f"{tmp_path_checkout}/script/process", instance], capture_output=True, text=True, timeout=20, check=False
+    )
+
+
+@pytest.fixture
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A checkout whose Procfile says what it would run."""
+    folder = tmp_path_factory.mktemp("checkout")
+    (folder / "script").mkdir()
+    (folder / "script" / "process").write_text((ROOT / "script" / "process").read_text())
+    lines = [f'{name}: echo {name} "{name}${{HORDE_INSTANCE}}@host"' for name in PROCESSES]
+    (folder / "Procfile").write_text("\n".join(lines) + "\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_process_is_run_by_its_line(checkout: str, name: str) -> None:
+    assert run_process(checkout, name).stdout == f"{name} {name}@host\n"
+
+
+def test_a_replica_has_a_name_of_its_own(checkout: str) -> None:
+    assert run_process(checkout, "tasks-2").stdout == "tasks tasks-2@host\n"
+
+
+def test_an_unknown_process_is_refused_with_the_known_ones(checkout: str) -> None:
+    refused = run_process(checkout, "nobody")
+    assert refused.returncode == 2
+    assert all(name in refused.stderr for name in PROCESSES)
+
+
+@pytest.mark.parametrize("name", ["verdict", "tasks", "media"])
+def test_a_line_of_celery_gives_a_replica_its_name(name: str) -> None:
+    assert f'--hostname "{name}${{HORDE_INSTANCE}}@%h"' in PROCESSES[name]
+
+
+def test_systemd_starts_every_lasting_process() -> None:
+    target = (DEPLOY / "systemd" / "horde.target").read_text()
+    assert sorted(re.findall(r"horde@([a-z]+)\.service", target)) == LASTING
+
+
+def test_systemd_runs_the_procfiles_line() -> None:
+    unit = (DEPLOY / "systemd" / "horde@.service").read_text()
+    assert "ExecStart=/opt/horde/script/process %i" in unit
+
+
+def test_compose_runs_every_process_by_its_name() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    assert {name: service["command"] for name, service in services.items() if name in PROCESSES} == {
+        name: [name] for name in PROCESSES
+    }
+    assert 'ENTRYPOINT ["script/process"]' in (DEPLOY / "Dockerfile").read_text()
+
+
+def test_nginx_waits_longer_than_an_answer_may_take() -> None:
+    site = (DEPLOY / "nginx" / "horde.conf").read_text()
+    longest = re.search(r"proxy_read_timeout (\d+)s;", site)
+    assert longest is not None
+    assert int(longest[1]) > 580
+    assert "proxy_buffering off;" in site
+    assert "non_idempotent" not in site

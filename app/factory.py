@@ -10,6 +10,7 @@ from prometheus_client import Histogram
 from app.api import (
     chat,
     documentation,
+    documents,
     filters,
     health,
     internal,
@@ -60,6 +61,7 @@ def register_routes(app: Flask) -> None:
         app.register_blueprint(users.blueprint, url_prefix=prefix, name=f"users_{name}")
         app.register_blueprint(workers.blueprint, url_prefix=prefix, name=f"workers_{name}")
         app.register_blueprint(status.blueprint, url_prefix=prefix, name=f"status_{name}")
+        app.register_blueprint(documents.blueprint, url_prefix=prefix, name=f"documents_{name}")
         app.register_blueprint(filters.blueprint, url_prefix=prefix, name=f"filters_{name}")
     app.register_blueprint(documentation.blueprint)
     app.register_blueprint(register.blueprint)

@@ -4,7 +4,6 @@ from celery import Celery
 
 from app.factory import create_app
 from app.services.heartbeat import say_alive_for_life
-from app.services.listening import keep_listening
 from app.services.runtime import build_runtime
 from config.logging import configure_logging
 from config.orphans import end_with_parent
@@ -18,4 +17,3 @@ celery.config_from_object("celeryconfig")
 runtime = build_runtime(settings, celery, pool_size=settings.web_pool_size, application="web", planned_once=True)
 app = create_app(runtime)
 say_alive_for_life(runtime)
-keep_listening(runtime)

@@ -58,6 +58,7 @@ class Jobs:
     def _open(self) -> None:
         self._id, self._sequence = uuid4(), iter(range(POSTS_A_LEASE))
         lease = NewLease(
+            model="bench",
             generation_id=self._id,
             request_id=uuid4(),
             key_digest=digest(KEYS.worker),

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, DirectoryPath, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MASK = "********"
@@ -93,9 +93,12 @@ class FrontSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
 
-    redis_url: RedisUrl = Field(description="Redis or Valkey: signals, verdicts, leases.", repr=False)
+    redis_url: RedisUrl = Field(description="Redis or Valkey: signals, verdicts, figures.", repr=False)
     broker_url: RedisUrl | None = Field(
         default=None, description="Celery's broker, when it is not REDIS_URL.", repr=False
+    )
+    leases_url: RedisUrl | None = Field(
+        default=None, description="Leases and progress streams, when they are not in REDIS_URL.", repr=False
     )
 
     horde_bind_host: str = Field(default="127.0.0.1", description="Address that the HTTP processes listen on.")
@@ -204,6 +207,9 @@ class FrontSettings(BaseSettings):
         ge=1,
         description="How long an address is kept out after a refused prompt; three, five, ... times this after more.",
     )
+    documents_folder: DirectoryPath | None = Field(
+        default=None, description="Folder of the operator's terms.md, privacy.md, sponsors.md and news.json."
+    )
     rate_limits: bool = Field(default=True, description="Whether calls are limited at all.")
     rate_default_per_minute: int = Field(
         default=180, ge=0, description="Calls of one route that an address may make; like every rate, 0 is no limit."
@@ -263,6 +269,11 @@ class FrontSettings(BaseSettings):
             else:
                 shown[name] = value
         return shown
+
+    @property
+    def leases_redis_url(self) -> str:
+        """The Redis of leases and progress in force: LEASES_URL, else REDIS_URL."""
+        return self.leases_url or self.redis_url
 
 
 class LauncherSettings(BaseSettings):

@@ -105,9 +105,14 @@ class Chunks:
         self._request_id = request_id
         self._form = form
         self._model = form.model
+        self._is_open = False
 
-    def opening(self) -> bytes:
-        """The role chunk, before anything is known of the reply."""
+    def opening(self, model: str | None = None) -> bytes:
+        """The role chunk, once; from here on chunks name `model`, if it is given."""
+        self._model = model or self._model
+        if self._is_open:
+            return b""
+        self._is_open = True
         return self._delta({"role": "assistant", "content": ""})
 
     def text(self, key: str, text: str) -> bytes:

@@ -6,6 +6,7 @@ from config.settings import FrontSettings
 from front.admission import Admission, KnownKeys
 from front.background import Background
 from front.bodies import BodyReaders
+from front.cancels import Cancels
 from front.doorbell import Doorbell
 from front.drain import Drain
 from front.held_pop import PopQueue
@@ -27,6 +28,7 @@ class Front:
     metrics: FrontMetrics
     native: NativeApi
     doorbell: Doorbell
+    posts: Doorbell
     background: Background
     drain: Drain
     admission: Admission
@@ -49,13 +51,16 @@ def build_front(settings: FrontSettings) -> Front:
     admission = Admission(settings.front_open_limit, settings.front_source_limit)
     bodies = BodyReaders(settings.front_body_readers)
     pops = PopQueue(doorbell)
+    is_one_redis = settings.leases_redis_url == settings.redis_url
+    posts = doorbell if is_one_redis else Doorbell(settings.leases_redis_url, metrics)
     progress = ProgressReader(
-        settings.redis_url,
+        settings.leases_redis_url,
         metrics,
         poll_seconds=settings.fallback_poll_seconds,
-        is_blind=lambda: not doorbell.connected,
+        is_blind=lambda: not posts.connected,
+        own_doorbell=None if is_one_redis else posts,
     )
-    doorbell.listen_to_progress(progress.rang, progress.ask_all)
+    posts.listen_to_progress(progress.rang, progress.ask_all)
     patience = Patience(
         deadline_seconds=settings.default_deadline_seconds,
         grace_seconds=settings.availability_grace_seconds,
@@ -65,12 +70,14 @@ def build_front(settings: FrontSettings) -> Front:
     metrics.gauge("open_waits", "Chat requests that wait for a signal.", lambda: doorbell.bells)
     metrics.gauge("waiting_bodies", "Large bodies that wait to be read.", lambda: bodies.waiting)
     metrics.gauge("held_pops", "Pops that wait for a job.", lambda: len(pops))
+    metrics.gauge("resting_roots", "Native roots that gave no answer lately.", lambda: native.roots.resting)
     metrics.gauge("signals_connected", "1 while signals arrive.", lambda: float(doorbell.connected))
     return Front(
         settings=settings,
         metrics=metrics,
         native=native,
         doorbell=doorbell,
+        posts=posts,
         background=background,
         drain=drain,
         admission=admission,
@@ -81,7 +88,13 @@ def build_front(settings: FrontSettings) -> Front:
         progress=progress,
         live=LiveStreams(progress, is_paced=settings.stream_pacing),
         surroundings=Surroundings(
-            native, StatusReads(native, background), doorbell, background, drain, metrics, patience
+            native,
+            StatusReads(native, background),
+            doorbell,
+            Cancels(native, background),
+            drain,
+            metrics,
+            patience,
         ),
     )
 
@@ -89,13 +102,15 @@ def build_front(settings: FrontSettings) -> Front:
 def open_front(front: Front) -> None:
     """Connect; call it inside the running loop."""
     front.native.open()
-    front.doorbell.start()
+    for doorbell in {front.doorbell, front.posts}:
+        doorbell.start()
     front.progress.start()
 
 
 async def close_front(front: Front, settle_seconds: float) -> None:
     """Let running cancels and releases end, then close every pool."""
     await front.background.settle(settle_seconds)
-    await front.doorbell.close()
+    for doorbell in {front.doorbell, front.posts}:
+        await doorbell.close()
     await front.progress.close()
     await front.native.close()

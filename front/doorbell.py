@@ -170,6 +170,17 @@ class Doorbell:
 
     async def watch(self, channel: str, minor: bytes) -> Bell:
         """A bell for `channel`, confirmed by Redis unless that is down or slow."""
+        bell = self.hang(channel, minor)
+        if self._pubsub is not None:
+            try:
+                await bell.confirmation(CONFIRM_SECONDS)
+            except asyncio.CancelledError:
+                self.forget(bell)
+                raise
+        return bell
+
+    def hang(self, channel: str, minor: bytes) -> Bell:
+        """A bell for `channel`, which Redis confirms later."""
         bell = Bell(channel, minor)
         others = self._bells.get(channel, ())
         self._bells[channel] = (*others, bell)
@@ -177,11 +188,6 @@ class Doorbell:
             self._wanted.add(channel)
             self._unwanted.discard(channel)
             self._changed.set()
-            try:
-                await bell.confirmation(CONFIRM_SECONDS)
-            except asyncio.CancelledError:
-                self.forget(bell)
-                raise
         return bell
 
     def forget(self, bell: Bell) -> None:
@@ -271,6 +277,9 @@ class Doorbell:
         elif kind == "subscribe":
             for bell in self._bells.get(channel.decode(), ()):
                 bell.confirm()
+            if self._on_progress is not None:
+                # What was posted before now rang nowhere.
+                self._on_progress(channel.decode())
 
     def _hear_signal(self, channel: str, payload: bytes) -> None:
         listener = self._listeners.get(channel)

@@ -223,6 +223,8 @@ def _entry_event(place: str, entry: ProgressEntry) -> bytes:
         "delta": entry.delta,
         "reasoning_delta": entry.reasoning_delta,
     }
+    if entry.model is not None:
+        data["model"] = entry.model
     return _event("delta", encode(data), place)
 
 

@@ -17,10 +17,13 @@ from redis.exceptions import RedisError
 
 from app.domain.progress_entries import ProgressEntry
 from app.domain.redis_keys import chat_channel, progress_key
+from front.doorbell import Bell, Doorbell
 from front.jitter import around_one
 from front.metrics import FrontMetrics
 
 log = logging.getLogger(__name__)
+
+NO_PAYLOAD = b""
 
 BEGINNING = "0-0"
 """The place before the first entry."""
@@ -45,10 +48,10 @@ class Follower:
     """One reader's place in one stream.
 
     `take` gets the entries after it, and says whether it has room for more; without, the
-    stream is left alone until it is asked for.
+    stream is left alone until it is asked for. `bell` hangs where posts ring on a Redis of their own.
     """
 
-    __slots__ = ("channel", "place", "reads", "stream", "take")
+    __slots__ = ("bell", "channel", "place", "reads", "stream", "take")
 
     def __init__(self, request_id: str, take: Take, place: str) -> None:
         self.channel = chat_channel(request_id)
@@ -56,12 +59,24 @@ class Follower:
         self.take = take
         self.place = place
         self.reads = 0
+        self.bell: Bell | None = None
 
 
 class ProgressReader:
-    """The followers of a process, and the one task that reads for them."""
+    """The followers of a process, and the one task that reads for them.
 
-    def __init__(self, url: str, metrics: FrontMetrics, *, poll_seconds: float, is_blind: Callable[[], bool]) -> None:
+    `own_doorbell` is where posts ring when that is not where the requests' bells hang anyway.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        metrics: FrontMetrics,
+        *,
+        poll_seconds: float,
+        is_blind: Callable[[], bool],
+        own_doorbell: Doorbell | None = None,
+    ) -> None:
         self._redis = redis.Redis.from_url(
             url,
             max_connections=1,
@@ -74,6 +89,7 @@ class ProgressReader:
         self._metrics = metrics
         self._poll_seconds = poll_seconds
         self._is_blind = is_blind
+        self._own_doorbell = own_doorbell
         self._followers: dict[str, tuple[Follower, ...]] = {}
         self._marked: dict[Follower, None] = {}
         self._news = asyncio.Event()
@@ -97,6 +113,8 @@ class ProgressReader:
         """Read this request's stream from after `place` on, beginning at once."""
         follower = Follower(request_id, take, place)
         self._followers[follower.channel] = (*self._followers.get(follower.channel, ()), follower)
+        if self._own_doorbell is not None:
+            follower.bell = self._own_doorbell.hang(follower.channel, NO_PAYLOAD)
         self.ask(follower)
         return follower
 
@@ -108,6 +126,9 @@ class ProgressReader:
         else:
             self._followers.pop(follower.channel, None)
         self._marked.pop(follower, None)
+        if self._own_doorbell is not None and follower.bell is not None:
+            self._own_doorbell.forget(follower.bell)
+            follower.bell = None
 
     def ask(self, follower: Follower) -> None:
         """Read this stream soon."""

@@ -59,9 +59,11 @@ class Relay:
         "_woken",
     )
 
-    def __init__(self, live: "LiveStreams", request_id: str, *, shows_reasoning: bool) -> None:
+    def __init__(
+        self, live: "LiveStreams", request_id: str, *, shows_reasoning: bool, needs_model: bool = False
+    ) -> None:
         self._reader, self._wheel, self._step = live.reader, live.wheel, live.step
-        self._transcript = Transcript()
+        self._transcript = Transcript(needs_model=needs_model)
         self._pace = Pace() if live.is_paced else None
         self._shows_reasoning = shows_reasoning
         self._woken = asyncio.Event()
@@ -69,6 +71,11 @@ class Relay:
         self._is_full = False
         self._last_post = 0.0
         self._follower = self._reader.follow(request_id, self._take)
+
+    @property
+    def model(self) -> str | None:
+        """The model that writes; None while that is not known."""
+        return self._transcript.model
 
     def wake(self) -> None:
         """End the rest."""
@@ -192,9 +199,9 @@ class LiveStreams:
         self.wheel = Wheel()
         self.is_paced = is_paced
 
-    def open(self, request_id: str, *, shows_reasoning: bool) -> Relay:
-        """Relay a request's text from its beginning."""
-        return Relay(self, request_id, shows_reasoning=shows_reasoning)
+    def open(self, request_id: str, *, shows_reasoning: bool, needs_model: bool = False) -> Relay:
+        """Relay a request's text from its beginning; only text of which the model is known, where that is needed."""
+        return Relay(self, request_id, shows_reasoning=shows_reasoning, needs_model=needs_model)
 
     def step(self) -> float:
         """Seconds between two chunks of one stream, now."""

@@ -57,13 +57,15 @@ async def _whole(front: Front, call: ChatCall, form: AnswerForm, chunks: Chunks)
 async def _live(front: Front, call: ChatCall, form: AnswerForm, chunks: Chunks) -> AsyncGenerator[bytes]:
     """The opening, deltas as they become due, comments in silence, and the rest of the reply at once when it is there.
 
+    Where one of several models writes, the opening waits for its name: clients take the first chunk's.
     The status is watched by a task of its own: a native API that is slow to answer must not stop the text.
     """
-    yield chunks.opening()
+    if form.opens_with_role:
+        yield chunks.opening()
     with _relaying(front, call, form) as (relay, watching):
         last_said = time.monotonic()
         while not watching.done():
-            event = _deltas(chunks, relay.pieces())
+            event = _deltas(chunks, relay.pieces(), relay.model)
             now = time.monotonic()
             if not event and now >= last_said + front.settings.keep_alive_seconds:
                 event = sse.KEEP_ALIVE
@@ -74,12 +76,14 @@ async def _live(front: Front, call: ChatCall, form: AnswerForm, chunks: Chunks) 
                 await relay.rest(last_said + front.settings.keep_alive_seconds)
         reply = read_reply(call, watching.result(), form)
         rest = relay.last_pieces(reply.content, reply.reasoning)
-        yield _deltas(chunks, rest) + chunks.closing(reply)
+        yield chunks.opening(reply.model) + _deltas(chunks, rest, reply.model) + chunks.closing(reply)
 
 
 @contextmanager
 def _relaying(front: Front, call: ChatCall, form: AnswerForm) -> Iterator[tuple[Relay, asyncio.Task[Standing]]]:
-    relay = front.live.open(call.request_id, shows_reasoning=form.include_reasoning)
+    relay = front.live.open(
+        call.request_id, shows_reasoning=form.include_reasoning, needs_model=not form.opens_with_role
+    )
     call.relayed = relay.relayed
     watching = asyncio.get_running_loop().create_task(call.final_reply())
     watching.add_done_callback(lambda _: relay.wake())
@@ -91,5 +95,7 @@ def _relaying(front: Front, call: ChatCall, form: AnswerForm) -> Iterator[tuple[
             watching.exception()
 
 
-def _deltas(chunks: Chunks, pieces: list[Piece]) -> bytes:
-    return b"".join(chunks.text(piece.key, piece.text) for piece in pieces)
+def _deltas(chunks: Chunks, pieces: list[Piece], model: str | None) -> bytes:
+    if not pieces:
+        return b""
+    return chunks.opening(model) + b"".join(chunks.text(piece.key, piece.text) for piece in pieces)

@@ -77,11 +77,16 @@ class Voice:
 
 @dataclass(slots=True)
 class Transcript:
-    """The relay of one request over all its generations."""
+    """The relay of one request over all its generations.
+
+    `model` is the one that writes. Where it must be known, text without it waits for the reply.
+    """
 
     content: Voice = field(default_factory=Voice)
     reasoning: Voice = field(default_factory=Voice)
     generation_id: str | None = None
+    needs_model: bool = False
+    model: str | None = None
     _next_seq: int = 0
     _incomplete: bool = False
     _past: frozenset[str] = frozenset()
@@ -94,7 +99,7 @@ class Transcript:
         if entry.generation_id in self._past:
             return
         if entry.generation_id != self.generation_id or entry.seq == 0:
-            self._begin(entry.generation_id)
+            self._begin(entry)
         if entry.ended:
             self._past |= {entry.generation_id}
             self.content.drop()
@@ -114,11 +119,11 @@ class Transcript:
             return None
         return {"generation_id": self.generation_id, "content": content, "reasoning_content": reasoning}
 
-    def _begin(self, generation_id: str) -> None:
+    def _begin(self, first: ProgressEntry) -> None:
         """Start from the first post: of another generation, or of this one again after Redis forgot it."""
-        if self.generation_id not in {None, generation_id}:
+        if self.generation_id not in {None, first.generation_id}:
             self._past |= {str(self.generation_id)}
-        self.generation_id = generation_id
-        self._next_seq, self._incomplete = 0, False
+        self.generation_id, self.model = first.generation_id, first.model
+        self._next_seq, self._incomplete = 0, self.needs_model and first.model is None
         self.content.begin()
         self.reasoning.begin()

@@ -48,11 +48,12 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLease:
-    """What a lease holds: whose job it is, whether it is streamed, what it may post, and for how long."""
+    """What a lease holds: whose job it is, which model writes, whether it is streamed, what it may post, how long."""
 
     generation_id: UUID
     request_id: UUID
     key_digest: str
+    model: str
     streamed: bool
     max_bytes: int
     life_seconds: float
@@ -88,7 +89,7 @@ class LeaseStore:
 
     def __init__(self, settings: Settings) -> None:
         self._redis = Redis.from_url(
-            settings.redis_url,
+            settings.leases_redis_url,
             socket_timeout=SOCKET_TIMEOUT_SECONDS,
             socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
             socket_keepalive=True,
@@ -122,6 +123,7 @@ class LeaseStore:
                 lease.max_bytes,
                 int(1000 * lease.life_seconds),
                 int(lease.restored),
+                lease.model,
             ],
         )
         return None if found is None else OpenLease(LeaseState(found[0].decode()), found[1])

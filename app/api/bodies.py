@@ -133,6 +133,12 @@ class UsersQuery(BaseModel):
     sort: UserSort = UserSort.KUDOS
 
 
+class DocumentQuery(BaseModel):
+    """In which form."""
+
+    format: Literal["html", "markdown"] = "html"
+
+
 class ModelsQuery(BaseModel):
     """Which models."""
 

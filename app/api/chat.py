@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, request
 
-from app.api import contract_schemas, shapes
+from app.api import shapes
 from app.api.callers import deadline_seconds, proposed_id, read_caller, request_id_in
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented
@@ -10,6 +10,7 @@ from app.api.services import services
 from app.domain import errors
 from app.domain.contract import Face, parse_chat_request
 from app.domain.contract.messages import image_count
+from app.domain.contract.openapi_schema import chat_request_schema
 from app.domain.errors import PayloadTooLarge
 from app.domain.json_boundary import parse_object, parse_worker_object
 from app.domain.progress import Relayed, parse_relayed
@@ -27,7 +28,7 @@ _OF_ONE_REQUEST = Operation(
     Operation(
         tag="chat",
         key=Key.REQUIRED,
-        body=contract_schemas.chat_body(),
+        body=chat_request_schema(Face.NATIVE),
         answers={202: shapes.ChatAccepted, 200: shapes.ChatAccepted | shapes.Quote, 404: shapes.Refusal},
         headers={"Operation-Key": "Makes the submit repeatable; wins over operation_key."},
         refuses=(

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from app.domain.contract.horde_options import HordeOptions, accepted_by
-from app.domain.contract.readers import READERS
 from app.domain.declaration import (
     FEATURE_NAMES,
     MAX_AMOUNT,
@@ -21,22 +19,6 @@ Schema = dict[str, Any]
 
 INT32_MAX = 2**31 - 1
 STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
-
-
-def chat_body() -> Schema:
-    """A chat request: every member that the contract reads, with what it says of each."""
-    members = {
-        name: dict(member.schema) | {"description": f"{member.accepts}. Default: {member.default}."}
-        for name, member in READERS.items()
-    }
-    horde = {name: {"description": accepted_by(name)} for name in HordeOptions().stored()}
-    members["horde"] = members["horde"] | {"type": "object", "properties": horde}
-    return {
-        "type": "object",
-        "properties": {"model": {"type": "string", "description": "The model; several go in horde.models."}} | members,
-        "required": ["model", "messages"],
-        "examples": [{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}],
-    }
 
 
 def text_body() -> Schema:

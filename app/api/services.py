@@ -9,6 +9,7 @@ from flask import current_app
 from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
 from app.services.countermeasures import Countermeasures, Timeouts
+from app.services.documents import Documents
 from app.services.edit_user import EditUser
 from app.services.filter_routes import FilterRoutes
 from app.services.list_models import ListModels
@@ -68,6 +69,7 @@ class NativeServices:
     performance: Performance
     statistics: Statistics
     filters: FilterRoutes
+    documents: Documents
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
     body_limit_bytes: int
@@ -108,6 +110,7 @@ def build_services(runtime: Runtime) -> NativeServices:
         performance=Performance(runtime, online, queue_info, statistics),
         statistics=statistics,
         filters=FilterRoutes(runtime),
+        documents=Documents(runtime.settings.documents_folder),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
         body_limit_bytes=runtime.settings.body_limit_bytes,

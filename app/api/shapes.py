@@ -28,7 +28,7 @@ class KudosOfWorker(BaseModel):
     """Where a worker's kudos came from."""
 
     generated: float
-    uptime: float
+    uptime: int
 
 
 class Message(BaseModel):
@@ -133,7 +133,7 @@ class ModelStatus(BaseModel):
     count: int = Field(description="Threads that serve it.")
     performance: float = Field(description="Tokens a second of one thread.")
     queued: float = Field(description="Tokens that wait.")
-    jobs: float
+    jobs: int
     eta: int = Field(description="Seconds for what waits; 10000 when nobody serves it or was measured.")
 
 
@@ -150,6 +150,13 @@ class Counted(BaseModel):
 
     requests: int
     tokens: int
+
+
+class DocumentText(BaseModel):
+    """A document: one of both, by the form that was asked for."""
+
+    html: str = ""
+    markdown: str = ""
 
 
 class Totals(BaseModel):

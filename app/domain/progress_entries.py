@@ -11,6 +11,7 @@ _GENERATION = "gen"
 _SEQUENCE = "seq"
 _DELTA = "delta"
 _REASONING_DELTA = "reasoning_delta"
+_MODEL = "model"
 _ENDED = "ended"
 _ENDED_VALUE = "1"
 
@@ -20,13 +21,14 @@ class ProgressEntry:
     """What one generation posted at one step, or that it ended without a reply.
 
     Entries of several generations may follow each other in one stream, so each names its own.
-    A marker has no sequence number and no text.
+    A marker has no sequence number and no text. A first entry, whose `seq` is 0, names the model that writes.
     """
 
     generation_id: str
     seq: int | None = None
     delta: str = ""
     reasoning_delta: str = ""
+    model: str | None = None
     ended: bool = False
 
     def encode(self) -> dict[str, str]:
@@ -38,6 +40,8 @@ class ProgressEntry:
             fields[_DELTA] = self.delta
         if self.reasoning_delta:
             fields[_REASONING_DELTA] = self.reasoning_delta
+        if self.model is not None:
+            fields[_MODEL] = self.model
         if self.ended:
             fields[_ENDED] = _ENDED_VALUE
         return fields
@@ -60,6 +64,7 @@ class ProgressEntry:
             seq=seq,
             delta=read.get(_DELTA, ""),
             reasoning_delta=read.get(_REASONING_DELTA, ""),
+            model=read.get(_MODEL),
             ended=ended,
         )
 

@@ -70,7 +70,8 @@ def worker_object(worker: WorkerFacts, view: View) -> dict[str, Any]:
         "requests_fulfilled": worker.fulfilled,
         "uncompleted_jobs": worker.uncompleted,
         "kudos_rewards": kudos(worker.generated + worker.uptime_rewards),
-        "kudos_details": {"generated": kudos(worker.generated), "uptime": kudos(worker.uptime_rewards)},
+        # horde-sdk reads this one as an integer.
+        "kudos_details": {"generated": kudos(worker.generated), "uptime": round(kudos(worker.uptime_rewards))},
         "performance": f"{worker.tokens_per_second or 0.0:.1f} tokens per second",
         "threads": declared.threads,
         "uptime": int(worker.uptime_seconds),

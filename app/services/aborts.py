@@ -46,7 +46,7 @@ class Part(StrEnum):
 
 _EVERY_PART = [part.value for part in Part]
 
-NOT_THE_WORKERS = frozenset({"released", "superseded", "verification_failed"})
+NOT_THE_WORKERS = frozenset({"released", "request_expired", "superseded", "verification_failed"})
 """Failures that say nothing about the worker."""
 
 MAINTENANCE = (

@@ -135,7 +135,7 @@ def _status(name: str, serving: Iterable[Candidate], queued: Work) -> dict[str, 
         "count": threads,
         "performance": round(speed, 1),
         "queued": float(round(queued.tokens)),
-        "jobs": float(round(queued.entries)),
+        "jobs": round(queued.entries),
         "eta": _eta(queued.tokens, speed * threads),
     }
 

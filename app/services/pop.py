@@ -128,12 +128,13 @@ class Pop:
 
     def _with_lease(self, job: Job, api_key: str) -> Job:
         """Write a chat job's lease before the worker hears of the job; without one it is not streamed (details D5)."""
-        if job.id is None or job.request_id is None or job.payload is None or not job.is_chat:
+        if job.id is None or job.request_id is None or job.payload is None or job.model is None or not job.is_chat:
             return job
         lease = new_lease(
             generation_id=job.id,
             request_id=job.request_id,
             api_key=api_key,
+            model=job.model,
             streamed=job.payload["stream"],
             max_length=job.payload["max_length"],
             seconds_left=job.ttl_seconds or 0,
@@ -221,7 +222,9 @@ class Pop:
         obstacles = self._classes.obstacles(transaction, popping.candidate, waiting)
         found = self._classes.of(transaction, [class_id for class_id, why in obstacles.items() if why is None])
         allowed = {
-            class_id: klass for class_id, klass in found.items() if self._media.may_serve(popping.declaration, klass)
+            class_id: klass
+            for class_id, klass in found.items()
+            if self._media.may_serve(popping.declaration, class_id, klass)
         }
         if not allowed or not popping.seen.failed_lately:
             return [Wish(class_id=class_id, requirements=klass) for class_id, klass in allowed.items()]

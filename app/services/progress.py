@@ -50,13 +50,21 @@ class RestoredLease:
 
 
 def new_lease(
-    *, generation_id: UUID, request_id: UUID, api_key: str, streamed: bool, max_length: int, seconds_left: float
+    *,
+    generation_id: UUID,
+    request_id: UUID,
+    api_key: str,
+    model: str,
+    streamed: bool,
+    max_length: int,
+    seconds_left: float,
 ) -> NewLease:
     """Shape the lease of a job that has this long to go."""
     return NewLease(
         generation_id=generation_id,
         request_id=request_id,
         key_digest=digest(api_key),
+        model=model,
         streamed=streamed,
         max_bytes=cap_bytes(max_length),
         life_seconds=max(0.0, seconds_left) + LEASE_MARGIN_SECONDS,
@@ -130,6 +138,7 @@ class RestoreLease:
             generation_id=generation_id,
             request_id=job.request_id,
             api_key=api_key,
+            model=job.model,
             streamed=job.streamed,
             max_length=job.max_length,
             seconds_left=job.seconds_left,

@@ -185,7 +185,7 @@ def _aborted() -> AbortedGen:
 
 _LOAD = text(
     """
-    SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal,
+    SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal, g.model,
            w.user_id AS owner_id, r.state AS request_state, r.is_chat, r.context_tokens, r.max_length,
            g.streamed, extract(epoch FROM g.deadline_at - now())::float8 AS seconds_left,
            r.requirements -> 'features' AS features

@@ -8,7 +8,7 @@ One query a waiting state, each bounded and skipping locked rows:
 | generation `verified`       | settlement is kicked again                                    |
 | generation `leased`, late   | timed out; its request goes to another worker                 |
 | generation `leased`, silent | the same, when its worker posted before and stopped (D15)     |
-| request open, past its life | expired, unless a reply is being verified                     |
+| request open, past its life | expired with its jobs, unless a reply is being verified       |
 | request with media that is due | see `media_rescue`                                         |
 """
 
@@ -18,6 +18,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 from sqlalchemy import text
 
+from app.adapters.database import Transaction
 from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
@@ -129,7 +130,15 @@ def _expire_requests(runtime: Runtime) -> None:
             if transaction.execute(_STILL_OPEN, {"id": request_id}).first() is None:
                 continue
             end_request(runtime, transaction, request_id, RequestState.EXPIRED, fault=fault)
+            _end_jobs(runtime, transaction, request_id)
         RESCUED.labels(RequestState.EXPIRED).inc()
+
+
+def _end_jobs(runtime: Runtime, transaction: Transaction, request_id: UUID) -> None:
+    """End the jobs of a locked request that has expired: their replies come too late, which no worker is blamed for."""
+    why = Failure(GenerationState.TIMED_OUT, "request_expired")
+    for generation_id in transaction.execute(_STILL_RUNNING, {"id": request_id}).scalars().all():
+        fail_generation(runtime, transaction, generation_id, why)
 
 
 def publish_ended(runtime: Runtime) -> int:
@@ -203,6 +212,8 @@ _STILL_OPEN = text(
     FOR UPDATE OF r SKIP LOCKED
     """
 )
+
+_STILL_RUNNING = text("SELECT id FROM generations WHERE request_id = :id AND state = 'leased' ORDER BY id")
 
 _JUST_ENDED = text(
     """

@@ -91,3 +91,9 @@ def test_the_launchers_refusal_of_a_url_does_not_show_its_password(monkeypatch: 
     with pytest.raises(SettingsError, match=name) as refused:
         load_launcher_settings()
     assert "hidden" not in str(refused.value)
+
+
+def test_leases_are_in_redis_unless_they_have_one_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().leases_redis_url == GOOD["REDIS_URL"]
+    monkeypatch.setenv("LEASES_URL", "redis://leases.example")
+    assert load_settings().leases_redis_url == "redis://leases.example"

@@ -81,5 +81,14 @@ async def test_a_post_rings_no_bell_but_is_heard() -> None:
     assert not await bell.wait(0)
 
 
+async def test_a_channel_that_is_heard_from_now_on_is_read_for_what_rang_before() -> None:
+    doorbell, heard = Doorbell("redis://nowhere", FrontMetrics()), list[str]()
+    doorbell.listen_to_progress(heard.append, lambda: None)
+    bell = doorbell.hang(chat_channel("r"), MINOR)
+    doorbell._hear(message("subscribe", bell.channel))
+    assert heard == [bell.channel]
+    assert await bell.confirmation(0)
+
+
 async def test_the_answer_to_a_test_of_the_connection_is_no_news() -> None:
     Doorbell("redis://nowhere", FrontMetrics())._hear(message("pong", None))

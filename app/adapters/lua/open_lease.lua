@@ -1,6 +1,6 @@
 -- Writes a job's lease, or renews the one that it has; what was posted before is counted again after a loss.
 -- KEYS: lease, stream. ARGV: generation, request, key digest, streamed, cap in bytes, life in ms,
--- whether it was lost.
+-- whether it was lost, model.
 -- Answers: state, next sequence number.
 local lease, stream = KEYS[1], KEYS[2]
 if redis.call('HEXISTS', lease, 'request') == 0 then
@@ -16,7 +16,7 @@ if redis.call('HEXISTS', lease, 'request') == 0 then
         end
     end
     redis.call('HSET', lease, 'request', ARGV[2], 'streamed', ARGV[4], 'max_bytes', ARGV[5], 'seq', seq,
-        'bytes', bytes, 'restored', ARGV[7])
+        'bytes', bytes, 'restored', ARGV[7], 'model', ARGV[8])
     -- A cancel or an end that came before the lease left its mark, which stays.
     redis.call('HSETNX', lease, 'state', 'live')
 end

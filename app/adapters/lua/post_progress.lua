@@ -4,7 +4,7 @@
 -- doorbell's payload, then the entry's fields.
 -- Answers: outcome, next sequence number.
 local lease = redis.call('HMGET', KEYS[1], 'key', 'state', 'request', 'streamed', 'seq', 'bytes', 'max_bytes',
-    'frozen_until')
+    'frozen_until', 'model')
 local key, state, request, streamed = lease[1], lease[2], lease[3], lease[4]
 if not state then return {'unknown', 0} end
 if key and key ~= ARGV[2] then return {'wrong_key', 0} end
@@ -32,7 +32,10 @@ if bytes > tonumber(lease[7]) or next_seq >= tonumber(ARGV[5]) then
     return {'full', next_seq}
 end
 local stream = ARGV[8] .. request
-redis.call('XADD', stream, '*', unpack(ARGV, 11))
+local entry = {unpack(ARGV, 11)}
+-- The first entry says which model writes, for a request that several may serve.
+if seq == 0 and lease[9] then entry[#entry + 1] = 'model'; entry[#entry + 1] = lease[9] end
+redis.call('XADD', stream, '*', unpack(entry))
 redis.call('HSET', KEYS[1], 'seq', seq + 1, 'bytes', bytes)
 redis.call('PEXPIRE', stream, redis.call('PTTL', KEYS[1]) + tonumber(ARGV[6]))
 redis.call('PUBLISH', ARGV[9] .. request, ARGV[10])

@@ -52,7 +52,7 @@ def test_the_alias_and_a_fronts_own_routes_have_no_place_in_it(document: Any) ->
 
 def test_the_chat_body_has_the_contracts_members(document: Any) -> None:
     body = document["paths"]["/api/v2/generate/chat/async"]["post"]["requestBody"]["content"]["application/json"]
-    assert set(body["schema"]["properties"]) == {"model", *READERS}
+    assert set(body["schema"]["properties"]) == {"model", "models", *READERS}
 
 
 def test_the_text_body_has_every_sampler_with_its_bounds(document: Any) -> None:

@@ -40,7 +40,7 @@ def test_a_new_worker_is_shown_with_every_key_that_clients_read(world: World, ge
         "requests_fulfilled": 0,
         "uncompleted_jobs": 0,
         "kudos_rewards": 0.0,
-        "kudos_details": {"generated": 0.0, "uptime": 0.0},
+        "kudos_details": {"generated": 0.0, "uptime": 0},
         "performance": "0.0 tokens per second",
         "threads": 2,
         "uptime": 0,
@@ -75,7 +75,7 @@ def test_a_worker_that_served_shows_what_it_did(world: World, get: Call, worker_
     reward = int(str(world.execute("SELECT reward FROM generations WHERE id = :id", id=generation_id)[0][0]))
     shown = get(f"/workers/{worker_id}")
     assert (shown["requests_fulfilled"], shown["uncompleted_jobs"], shown["uptime"]) == (1, 1, 90)
-    assert shown["kudos_details"] == {"generated": reward / KUDOS, "uptime": 25.5}
+    assert shown["kudos_details"] == {"generated": reward / KUDOS, "uptime": 26}
     assert shown["kudos_rewards"] == reward / KUDOS + 25.5
     assert shown["performance"] == "20.0 tokens per second"
 

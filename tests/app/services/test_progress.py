@@ -125,7 +125,7 @@ def test_a_post_is_kept_and_rings_the_requests_bell(worker: Worker, listen: List
     assert worker.post(0, "Once ", "Hm.") == Acknowledgement(cancelled=False, next_seq=1)
     assert rung() == b'{"event":"progress"}'
     assert worker.entries() == [
-        ProgressEntry(generation_id=str(worker.generation_id), seq=0, delta="Once ", reasoning_delta="Hm.")
+        ProgressEntry(generation_id=str(worker.generation_id), seq=0, delta="Once ", reasoning_delta="Hm.", model="m")
     ]
 
 

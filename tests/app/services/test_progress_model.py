@@ -52,6 +52,7 @@ def leases(settings: Settings, redis: Redis) -> LeaseStore:
 
 def opened(leases: LeaseStore, generation_id: UUID, request_id: UUID) -> None:
     lease = NewLease(
+        model="m",
         generation_id=generation_id,
         request_id=request_id,
         key_digest="digest",

@@ -9,9 +9,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
 from app.adapters.database import Transaction
-from app.domain.errors import AbortedGen
+from app.domain.errors import AbortedGen, LeaseEnded
+from app.domain.progress import ProgressPost
 from app.domain.states import GenerationState, IllegalMove, RequestState
 from app.services.kudos import fold_balances, grant
+from app.services.progress import PostProgress
 from app.services.settle import settle_batch
 from app.services.sweep import erase_bodies, publish_ended, sweep, vacuum_queue
 from app.services.transitions import move_generation, move_request
@@ -125,6 +127,21 @@ def test_a_request_past_its_life_expires(world: World) -> None:
     status = world.status(request_id)
     assert (status["state"], status["fault"]["rc"]) == ("expired", "RequestExpired")
     assert world.pop().id is None
+
+
+def test_a_request_that_expires_ends_its_running_job_and_blames_nobody(world: World) -> None:
+    _, generation_id = world.leased(stream=True)
+    heartbeat = ProgressPost(generation_id=generation_id)
+    PostProgress(world.runtime)(world.owner_key, heartbeat)
+    world.execute(PAST_ITS_LIFE)
+    sweep(world.runtime)
+    with pytest.raises(LeaseEnded):
+        PostProgress(world.runtime)(world.owner_key, heartbeat)
+    with pytest.raises(AbortedGen):
+        world.deliver(generation_id)
+    assert world.execute("SELECT state, fault FROM generations") == [("timed_out", "request_expired")]
+    assert world.execute("SELECT aborts FROM workers") == [(0,)]
+    assert world.execute("SELECT count(*) FROM queue_entries") == [(0,)]
 
 
 def test_a_request_whose_reply_is_being_verified_never_expires(world: World) -> None:

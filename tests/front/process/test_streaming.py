@@ -10,6 +10,7 @@ import pytest
 from tests.front.process.conftest import Signals
 from tests.front.process.front_process import FrontProcess
 from tests.front.process.scripted_native import ScriptedNative, generation_of
+from tests.front.process.streams import Stream, content_of
 
 BODY: dict[str, Any] = {"model": "demo-8b", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
@@ -126,6 +127,43 @@ async def test_a_stream_of_several_models_names_only_the_one_that_generated(
         chunks = chunks_of(await response.content.read())
     assert {chunk["model"] for chunk in chunks} == {"demo-8b"}
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
+
+
+async def test_a_stream_of_several_models_is_live_and_names_each_time_the_one_that_writes(
+    live_front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
+) -> None:
+    body = {"models": ["a-1b", "demo-8b"], "messages": BODY["messages"], "stream": True}
+    async with client.post(live_front.url + PATH, json=body) as response:
+        request_id = await native.submitted()
+        signals.text(request_id, 0, "Hello", model="demo-8b")
+        stream = Stream(response)
+        opening, delta = await stream.event(), await stream.event()
+        native.finish(request_id, message=message(content="Hello!"))
+        signals.chat(request_id)
+        chunks = [opening, delta, *await stream.rest()]
+    assert [chunk["choices"][0]["delta"] for chunk in chunks if chunk] == [
+        {"role": "assistant", "content": ""},
+        {"content": "Hello"},
+        {"content": "!"},
+        {},
+    ]
+    assert {chunk["model"] for chunk in chunks if chunk} == {"demo-8b"}
+
+
+async def test_text_of_which_the_model_is_not_known_waits_for_the_reply_of_several(
+    live_front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
+) -> None:
+    body = {"models": ["a-1b", "demo-8b"], "messages": BODY["messages"], "stream": True}
+    async with client.post(live_front.url + PATH, json=body) as response:
+        request_id = await native.submitted()
+        signals.text(request_id, 0, "Hello")
+        signals.text(request_id, 1, " there")
+        assert await response.content.readuntil(b"\n\n") == b": keep-alive\n\n"
+        native.finish(request_id, message=message(content="Hello there"))
+        signals.chat(request_id)
+        chunks = await Stream(response).rest()
+    assert content_of(chunks) == "Hello there"
+    assert {chunk["model"] for chunk in chunks} == {"demo-8b"}
 
 
 async def test_an_error_after_the_headers_is_one_event_without_a_choice(

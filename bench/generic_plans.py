@@ -97,16 +97,12 @@ class Routes:
         yield "POST submit and DELETE", self._submit
         yield "POST pop without a job", lambda: self._call("POST", "/generate/text/pop", _IDLE)
 
-    def measure(self, calls: int, request_id: UUID) -> None:
-        """Call every route so many times, once it is warm."""
-        for name, call in self.calls(request_id):
-            for _ in range(WARM):
-                call()
-            with self._noting():
-                for _ in range(calls):
-                    started = time.perf_counter()
-                    call()
-                    self.times.routes[name].append(1000 * (time.perf_counter() - started))
+    def timed(self, name: str, call: Callable[[], Any]) -> None:
+        """Call a route once and note its time."""
+        with self._noting():
+            started = time.perf_counter()
+            call()
+            self.times.routes[name].append(1000 * (time.perf_counter() - started))
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -142,6 +138,17 @@ _ASKED = {
 _IDLE = {"name": "idle", "models": ["nobody-asks"], "max_length": 512, "max_context_length": 2048}
 
 
+def measure(once: Routes, free: Routes, calls: int, request_id: UUID) -> None:
+    """Call every route in turn by both, once it is warm, so that a busy machine slows both alike."""
+    for (name, planned), (_, decided) in zip(once.calls(request_id), free.calls(request_id), strict=True):
+        for _ in range(WARM):
+            planned()
+            decided()
+        for _ in range(calls):
+            once.timed(name, planned)
+            free.timed(name, decided)
+
+
 def compare(once: Times, free: Times) -> None:
     """Print both, route by route, and the statements that one plan slows."""
     for name, took in once.routes.items():
@@ -165,15 +172,16 @@ def main() -> None:
         bench = Bench(services)
         request_id, key = prepare(bench, options.rows)
         settings = bench.runtime.settings.model_copy(update={"rate_limits": False})
-        found = []
+        both = []
         for planned_once in (True, False):
             celery = Celery("bench", broker=settings.redis_url, set_as_current=False)
             runtime = build_runtime(settings, celery, pool_size=1, application="bench", planned_once=planned_once)
-            routes = Routes(runtime, key)
-            routes.measure(options.calls, request_id)
-            found.append(routes.times)
-            runtime.database.close()
-        compare(*found)
+            both.append(Routes(runtime, key))
+        once, free = both
+        measure(once, free, options.calls, request_id)
+        compare(once.times, free.times)
+        for routes in both:
+            routes.runtime.database.close()
         bench.runtime.database.close()
 
 

@@ -31,6 +31,10 @@ SELECTIVE_PASSES = 64
 PENDING_WAKES = 16
 """Wakes kept for a waiter that is popping already; further ones would find the same queue."""
 
+POPS_AT_ONCE = 64
+"""Pops of this process that are at the native API at once. When a thousand workers come at once, the calls
+of all of them would cost 9 kB for each for as long as it is held, and wait for the native API's threads anyway."""
+
 BLIND_SECONDS = (1.0, 2.0)
 """Between pops while no signal can arrive."""
 
@@ -120,6 +124,7 @@ class PopQueue:
 
     def __init__(self, doorbell: Doorbell) -> None:
         self._doorbell = doorbell
+        self.places = asyncio.Semaphore(POPS_AT_ONCE)
         self._numbers = itertools.count()
         self._waiters: dict[int, PopWaiter] = {}
         doorbell.listen(QUEUE_CHANNEL, self._heard, self.wake_all)

@@ -16,7 +16,7 @@ from front.errors import FrontError
 from front.exchange import Exchange, current_exchange
 from front.forwarding import request_headers, response_headers, target_path
 from front.held_pop import LONGEST_WAIT_SECONDS, PopWaiter
-from front.native import Answer, NativeApi, Unreachable
+from front.native import CALL_SECONDS, Answer, NativeApi, Unreachable
 from front.responses import native_problem
 
 RELEASE_PAUSES_SECONDS = (0.0, 0.5, 2.0, 5.0)
@@ -152,6 +152,19 @@ class _HeldPop:
         return declaration, float(wait)
 
     async def _pop(self) -> Answer:
+        """Pop once, when a place is free. Raises Unreachable, also when none comes free."""
+        places = self._front.pops.places
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await places.acquire()
+        except TimeoutError:
+            raise Unreachable(sent=False) from None
+        try:
+            return await self._pop_now()
+        finally:
+            places.release()
+
+    async def _pop_now(self) -> Answer:
         """Pop once. When the worker leaves meanwhile, a job that comes out is given back."""
         native = self._front.native
         headers = request_headers(native, self._exchange)

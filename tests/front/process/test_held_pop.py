@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from app.domain.capabilities import Requirements
+from front.held_pop import POPS_AT_ONCE
 from tests.front.process.conftest import QUICK, Signals
 from tests.front.process.front_process import PASSKEY, FrontProcess, running_front
 from tests.front.process.scripted_native import POP, RELEASE, Received, Script, ScriptedNative, answer, refusal
@@ -198,3 +199,11 @@ async def test_a_pop_that_reaches_no_root_is_told_so(
     with running_front(tmp_path, f"http://127.0.0.1:{free_port()}", valkey.service.url, **QUICK) as front:
         status, body = await pop(client, front)
     assert (status, body["rc"]) == (502, "HordeUnreachable")
+
+
+async def test_more_pops_than_may_be_at_the_horde_at_once_are_all_answered(
+    front: FrontProcess, native: ScriptedNative, client: aiohttp.ClientSession
+) -> None:
+    native.script(f"POST {POP}", *(answer(200, JOB) for _ in range(2 * POPS_AT_ONCE)))
+    answers = await asyncio.gather(*(pop(client, front) for _ in range(2 * POPS_AT_ONCE)))
+    assert answers == [(200, JOB)] * (2 * POPS_AT_ONCE)

@@ -34,6 +34,7 @@ class FaultPoint(StrEnum):
     CANCEL_STORED = "cancel.stored"
     IMAGES_STAGED = "images.staged"
     IMAGES_BEGUN = "images.begun"
+    IMAGES_FETCHED = "images.fetched"
     IMAGE_STORED = "image.stored"
     IMAGES_PREPARED = "images.prepared"
     MESSAGES_OFFLOADED = "messages.offloaded"

@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions` (front F1, F3, F4)."""
 
+import asyncio
 import re
 import time
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from front.responses import json_response
 from front.streaming import read_reply, stream_events
 from front.submission import Order
 from front.wire import encode
+
+CHECKED_ASIDE_BYTES = 128 * 1024
+"""Bodies above this size are checked in a thread: megabytes would stop everybody's streams for tenths of a second."""
 
 RESPONSE_MARGIN_SECONDS = 60.0
 """What sending may take beyond the deadline, before the server cuts a stream."""
@@ -87,20 +91,32 @@ async def _open_call(front: Front, exchange: Exchange, caller: Caller, body: byt
     Raises FrontError.
     """
     try:
-        given = parse_object(body)
-        chat_request = parse_chat_request(given, Face.FRONT)
-        _refuse_length(len(body), chat_request, front.settings.body_limit_bytes)
+        if len(body) > CHECKED_ASIDE_BYTES:
+            chat_request, form, wire = await asyncio.to_thread(_checked, body, front.settings.body_limit_bytes)
+        else:
+            chat_request, form, wire = _checked(body, front.settings.body_limit_bytes)
     except HordeError as error:
         front.metrics.chat_ended("invalid", 0.0)
         problem = errors.from_horde_error(error)
         if problem.code in _MODEL_CODES:
             problem = await front.models.explain(problem, ())
         raise FrontError(problem) from None
-    order = Order(encode(without_no_ops(given)), caller, front.settings.default_deadline_seconds)
+    order = Order(wire, caller, front.settings.default_deadline_seconds)
     fail_fast = chat_request.horde.availability_mode == "fail_fast"
     call = ChatCall(front.surroundings, order, fail_fast=fail_fast)
     exchange.on_close(call.close)
-    return call, _Asked(chat_request.models, chat_request.stream, _form(chat_request))
+    return call, _Asked(chat_request.models, chat_request.stream, form)
+
+
+def _checked(body: bytes, limit: int) -> tuple[ChatRequest, AnswerForm, bytes]:
+    """The request in a body, the form of its answer, and what goes on to the horde.
+
+    Raises HordeError for what breaks a rule, FrontError (413) for a body that is too long for what it holds.
+    """
+    given = parse_object(body)
+    asked = parse_chat_request(given, Face.FRONT)
+    _refuse_length(len(body), asked, limit)
+    return asked, _form(asked), encode(without_no_ops(given))
 
 
 def _refuse_length(size: int, asked: ChatRequest, limit: int) -> None:

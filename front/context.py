@@ -6,6 +6,7 @@ from config.settings import FrontSettings
 from front.admission import Admission, KnownKeys
 from front.background import Background
 from front.bodies import BodyReaders
+from front.cancels import Cancels
 from front.doorbell import Doorbell
 from front.drain import Drain
 from front.held_pop import PopQueue
@@ -69,6 +70,7 @@ def build_front(settings: FrontSettings) -> Front:
     metrics.gauge("open_waits", "Chat requests that wait for a signal.", lambda: doorbell.bells)
     metrics.gauge("waiting_bodies", "Large bodies that wait to be read.", lambda: bodies.waiting)
     metrics.gauge("held_pops", "Pops that wait for a job.", lambda: len(pops))
+    metrics.gauge("resting_roots", "Native roots that gave no answer lately.", lambda: native.roots.resting)
     metrics.gauge("signals_connected", "1 while signals arrive.", lambda: float(doorbell.connected))
     return Front(
         settings=settings,
@@ -86,7 +88,13 @@ def build_front(settings: FrontSettings) -> Front:
         progress=progress,
         live=LiveStreams(progress, is_paced=settings.stream_pacing),
         surroundings=Surroundings(
-            native, StatusReads(native, background), doorbell, background, drain, metrics, patience
+            native,
+            StatusReads(native, background),
+            doorbell,
+            Cancels(native, background),
+            drain,
+            metrics,
+            patience,
         ),
     )
 

@@ -44,7 +44,7 @@ BAD_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What the client is told. `no_retry` says that the horde may hold the request already."""
+    """What the client is told. `no_retry` says that the horde may hold the request already, or refuses it for good."""
 
     status: int
     code: str
@@ -125,6 +125,7 @@ def from_native(status: int, body: Mapping[str, object], retry_after: str | None
         param=param if isinstance(param, str) else None,
         metadata=metadata if isinstance(metadata, dict) else None,
         retry_after=int(retry_after) if retry_after is not None and retry_after.isdecimal() else None,
+        no_retry=code == "OperationKeyMismatch",
     )
 
 

@@ -8,7 +8,6 @@ volunteers' machines the polling.
 import asyncio
 import itertools
 import logging
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -52,8 +51,9 @@ class PopWaiter:
     declaration: Declaration
     worker_id: str | None = None
     popping: bool = True
-    pending: deque[Wake] = field(default_factory=deque)
-    event: asyncio.Event = field(default_factory=asyncio.Event)
+    pending: list[Wake] = field(default_factory=list)
+    rung: bool = False
+    _listening: asyncio.Future[None] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -77,7 +77,42 @@ class PopWaiter:
         """Make it pop (again)."""
         if len(self.pending) < PENDING_WAKES:
             self.pending.append(wake)
-        self.event.set()
+        self.ring()
+
+    def ring(self) -> None:
+        """There is a reason to pop, or to come back."""
+        self.rung = True
+        if self._listening is not None:
+            _finish(self._listening)
+
+    async def heard(self, seconds: float) -> bool:
+        """Whether it is rung within `seconds`.
+
+        A bare future instead of an event and a timeout: a thousand waiters lie here at a time.
+        """
+        if self.rung:
+            return True
+        loop = asyncio.get_running_loop()
+        self._listening = loop.create_future()
+        timer = loop.call_later(seconds, _finish, self._listening)
+        try:
+            await self._listening
+        finally:
+            timer.cancel()
+            self._listening = None
+        return self.rung
+
+    def next_wake(self) -> Wake | None:
+        """Begin to pop: for the oldest wake that it was given, if there is one."""
+        self.popping = True
+        wake = self.pending.pop(0) if self.pending else None
+        self.rung = bool(self.pending)
+        return wake
+
+
+def _finish(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class PopQueue:
@@ -114,18 +149,13 @@ class PopQueue:
     async def wait(self, waiter: PopWaiter, seconds: float) -> bool:
         """Whether there is a reason to pop within `seconds`. While no signal can arrive, time is reason enough."""
         blind = not self._doorbell.connected
-        try:
-            async with asyncio.timeout(min(seconds, between(*BLIND_SECONDS)) if blind else seconds):
-                await waiter.event.wait()
-        except TimeoutError:
-            return blind
-        return True
+        return await waiter.heard(min(seconds, between(*BLIND_SECONDS)) if blind else seconds) or blind
 
     def wake_all(self) -> None:
         """Make every waiter pop, spread over two seconds: signals may have been lost."""
         loop = asyncio.get_running_loop()
         for waiter in self._waiters.values():
-            loop.call_later(between(0.0, BLIND_SECONDS[1]), waiter.event.set)
+            loop.call_later(between(0.0, BLIND_SECONDS[1]), waiter.ring)
 
     def _heard(self, payload: bytes) -> None:
         try:

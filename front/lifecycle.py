@@ -7,10 +7,10 @@
 
 Every end but an answer, a refusal and a fault cancels the request at the horde;
 `close` does so for a client that left. Nobody polls more than the fallback says:
-a request is read again on a signal, at the grace, at the deadline, or then.
+a request is read again on a signal, at the grace, at the deadline, or then. The
+polls of all calls go out together and wake only whom they bring news.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -22,15 +22,15 @@ from app.domain.redis_keys import ChatEvent, chat_channel, chat_event
 from app.domain.states import RequestState
 from config.fault_points import FaultPoint, reach
 from front import errors
-from front.background import Background
+from front.cancels import Cancels
 from front.doorbell import Bell, Doorbell
 from front.drain import Drain
 from front.errors import FrontError, Problem
 from front.jitter import around_one
 from front.metrics import FrontMetrics
-from front.native import Caller, NativeApi, Unreachable
+from front.native import NativeApi, Unreachable
 from front.standing import Standing, failure, first_refusal, needs_queue_info
-from front.status_reads import StatusReads
+from front.status_reads import Look, StatusReads
 from front.submission import Accepted, NotAccepted, Order, submit
 from front.timing import Patience, WaitClock
 
@@ -40,9 +40,6 @@ QUEUE_INFO_SECONDS = 2.0
 """How long `fail_fast` waits for the queue's figures to know the request (details D4)."""
 
 QUEUE_INFO_STEP_SECONDS = 0.4
-
-CANCEL_PAUSES_SECONDS = (0.0, 0.5, 2.0, 5.0)
-"""Before each attempt at a cancel. The native API expires what none of them reached."""
 
 QUEUED_PAYLOAD = chat_event(ChatEvent.QUEUED)
 
@@ -74,7 +71,7 @@ class Surroundings:
     native: NativeApi
     statuses: StatusReads
     doorbell: Doorbell
-    background: Background
+    cancels: Cancels
     drain: Drain
     metrics: FrontMetrics
     patience: Patience
@@ -111,7 +108,7 @@ class ChatCall:
         self._move(Phase.WAITING)
         if accepted.request_id != self.request_id:
             await self._follow(accepted)
-        self._understand(accepted.status)
+        self._take(accepted.status)
         await self._pass_first_status()
 
     async def reply(self, seconds: float) -> Standing | None:
@@ -147,6 +144,7 @@ class ChatCall:
             doubtful = self.phase is Phase.SUBMITTING
             self._move(Phase.CANCELLED)
             self._cancel(doubtful=doubtful)
+        self._around.statuses.polls.drop(self)
         if self._bell is not None:
             self._around.doorbell.forget(self._bell)
         self._uninterrupt()
@@ -202,14 +200,17 @@ class ChatCall:
             self._bell.heed_minor(heeded=False)
 
     async def _look(self, until: float) -> bool:
-        """Wait for a ring or the next look of the clock, then read; or only until `until`. Whether it read."""
+        """Wait for a ring, a poll's news or the wait's end, and read unless the poll did; or only until `until`.
+
+        Whether it read.
+        """
         if self._bell is None:
             raise RuntimeError("only a submitted call waits")
-        moment = min(self._clock.next_look(), until)
+        moment = min(self._clock.next_end(), until)
         rang = await self._bell.wait(moment - time.monotonic())
         if self._interrupted:
             self._give_up(errors.draining())
-        due = rang or time.monotonic() >= self._clock.next_look()
+        due = rang or time.monotonic() >= self._clock.next_end()
         if due:
             await self._read()
         return due
@@ -225,9 +226,33 @@ class ChatCall:
         if look.unchanged and self._standing is not None:
             self._saw(self._standing)
         else:
-            self._understand(look.status)
+            self._take(look.status)
 
-    def _understand(self, status: Mapping[str, Any] | None) -> None:
+    def wake(self) -> None:
+        """Time for a poll: together with all others, or by oneself where the native API does not know this front."""
+        if self._around.statuses.can_batch:
+            self._around.statuses.check(self.request_id, self._version, self._polled)
+        elif self._bell is not None:
+            self._bell.ring()
+
+    def _polled(self, found: Look | Unreachable) -> None:
+        """A poll came back. Its call is woken for news alone."""
+        if self.phase is not Phase.WAITING or self._bell is None:
+            return
+        if isinstance(found, Unreachable):
+            self._missed()
+            return
+        before, was_in_doubt = self._standing, self._clock.is_in_doubt
+        if found.unknown:
+            self._bell.ring()
+        elif found.unchanged and before is not None:
+            self._saw(before)
+        else:
+            self._take(found.status)
+        if was_in_doubt or self._standing != before:
+            self._bell.nudge()
+
+    def _take(self, status: Mapping[str, Any] | None) -> None:
         try:
             standing = Standing.read(status or {})
         except (KeyError, TypeError, ValueError):
@@ -241,10 +266,12 @@ class ChatCall:
         self._standing = standing
         self._looked_at = time.monotonic()
         self._clock.saw(standing, self._looked_at, around_one())
+        self._around.statuses.polls.set(self, self._clock.next_poll)
 
     def _missed(self) -> None:
         self._looked_at = time.monotonic()
         self._clock.missed(self._looked_at, around_one())
+        self._around.statuses.polls.set(self, self._clock.next_poll)
 
     def _stop_if_over(self) -> None:
         """Fail when the last look says so. Time that passed since does not count: a reply may have come with it."""
@@ -270,8 +297,7 @@ class ChatCall:
         raise FrontError(problem).after_submit()
 
     def _cancel(self, *, doubtful: bool) -> None:
-        work = cancel(self._around.native, self.request_id, self._caller, self.relayed(), doubtful=doubtful)
-        self._around.background.spawn(work, "cancel")
+        self._around.cancels.begin(self.request_id, self._caller, self.relayed(), doubtful=doubtful)
 
     def _interrupt(self) -> None:
         self._interrupted = True
@@ -282,27 +308,3 @@ class ChatCall:
         if target not in MOVES.get(self.phase, frozenset()):
             raise RuntimeError(f"a call cannot move from {self.phase} to {target}")
         self.phase = target
-
-
-async def cancel(
-    native: NativeApi, request_id: str, caller: Caller, relayed: Mapping[str, str] | None, *, doubtful: bool
-) -> None:
-    """Cancel a request, with a few attempts.
-
-    `relayed`: the text that its client got, on which it is settled if Redis lost the posts (details D15).
-    `doubtful`: its submit may still be on its way, so an unknown id is asked for again.
-    """
-    for pause in CANCEL_PAUSES_SECONDS:
-        await asyncio.sleep(pause)
-        try:
-            answer = await native.cancel(request_id, caller, relayed)
-        except Unreachable:
-            continue
-        if answer.status in {400, 413}:
-            # Better cancelled without what was relayed than not at all.
-            relayed = None
-            continue
-        reach(FaultPoint.FRONT_CANCELLED)
-        if answer.status == 200 or (answer.status == 404 and not doubtful):
-            return
-    log.warning("request %s could not be cancelled; it will expire", request_id)

@@ -1,10 +1,10 @@
 """The native API as the front calls it (details D1, D9, D18).
 
-One pooled HTTP client a process. A root is one base URL; roots are taken in turn,
-and a call that never reached one goes to the next.
+One pooled HTTP client a process. A root is one base URL; roots are taken in turn, those
+that gave no answer lately last, and a call that never reached one goes to the next.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -13,6 +13,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from front.roots import Roots
 from front.wire import decode_object, encode
 
 CONNECT_SECONDS = 2.0
@@ -20,6 +21,9 @@ CALL_SECONDS = 10.0
 LARGE_BODY_BYTES = 2**20
 POOL_CONNECTIONS = 256
 """Connections to all roots together; calls above that wait for one."""
+
+NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Errors that say that nothing of a call reached its root."""
 
 ANONYMOUS_KEY = "0000000000"
 
@@ -75,8 +79,7 @@ class NativeApi:
     """Calls to the roots."""
 
     def __init__(self, roots: tuple[str, ...], passkey: str | None) -> None:
-        self._roots = roots
-        self._turn = 0
+        self.roots = Roots(roots)
         self._vouching = {} if passkey is None else {"Proxy-Authorization": passkey}
         self._own = self._vouching if passkey is None else {**self._vouching, "Front-Authorization": passkey}
         self._opened: aiohttp.ClientSession | None = None
@@ -103,12 +106,6 @@ class NativeApi:
             raise RuntimeError("the pool is not open")
         return self._opened
 
-    def roots_in_turn(self) -> Iterator[str]:
-        """Every root once, beginning with the next one in turn."""
-        first = self._turn = (self._turn + 1) % len(self._roots)
-        for step in range(len(self._roots)):
-            yield self._roots[(first + step) % len(self._roots)]
-
     def vouch(self, headers: CIMultiDict[str], address: str) -> None:
         """Say in `headers` for which address the front forwards (details D18)."""
         headers.update(self._vouched(address))
@@ -122,7 +119,7 @@ class NativeApi:
 
         Raises Unreachable.
         """
-        return await self._call("POST", f"{root}{_CHAT}/async", headers, body, seconds)
+        return await self._call("POST", root, f"{_CHAT}/async", headers, body, seconds)
 
     def headers_for(self, caller: Caller) -> dict[str, str]:
         """Headers of a call on behalf of a client."""
@@ -172,6 +169,14 @@ class NativeApi:
         headers["Content-Type"] = "application/json"
         return await self._anywhere("DELETE", path, headers, encode({"relayed": dict(relayed)}))
 
+    async def cancel_unstarted(self, request_ids: Sequence[str]) -> Answer:
+        """Cancel those of many requests that no worker has begun.
+
+        Raises Unreachable.
+        """
+        headers = {**self._own, "Content-Type": "application/json"}
+        return await self._anywhere("POST", "/internal/cancels", headers, encode({"ids": list(request_ids)}))
+
     async def models(self) -> Answer:
         """The online chat models.
 
@@ -197,9 +202,9 @@ class NativeApi:
 
     async def alive(self, seconds: float) -> bool:
         """Whether any root says that it is alive."""
-        for root in self.roots_in_turn():
+        for root in self.roots.in_turn():
             try:
-                answer = await self._call("GET", f"{root}/healthz", {}, None, seconds)
+                answer = await self._call("GET", root, "/healthz", {}, None, seconds)
             except Unreachable:
                 continue
             if answer.status == 200:
@@ -208,9 +213,9 @@ class NativeApi:
 
     async def _anywhere(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
         failed = Unreachable(sent=False)
-        for root in self.roots_in_turn():
+        for root in self.roots.in_turn():
             try:
-                return await self._call(method, f"{root}{path}", headers, body, CALL_SECONDS)
+                return await self._call(method, root, path, headers, body, CALL_SECONDS)
             except Unreachable as error:
                 if error.sent and method == "POST":
                     raise
@@ -218,23 +223,24 @@ class NativeApi:
         raise failed
 
     async def _call(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float
+        self, method: str, root: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> Answer:
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(CONNECT_SECONDS, seconds))
         try:
             async with self.session.request(
                 method,
-                URL(url, encoded=True),
+                URL(f"{root}{path}", encoded=True),
                 data=_payload(body),
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
-                return Answer(response.status, response.headers, await response.read())
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Unreachable(sent=False) from error
+                answer = Answer(response.status, response.headers, await response.read())
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unreachable(sent=True) from error
+            self.roots.failed(root)
+            raise Unreachable(sent=not isinstance(error, NEVER_SENT)) from error
+        self.roots.answered(root)
+        return answer
 
 
 def _payload(body: bytes | None) -> bytes | BytesIO | None:

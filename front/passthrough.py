@@ -16,7 +16,7 @@ from front.context import Front
 from front.errors import FrontError, Problem
 from front.exchange import Exchange, current_exchange
 from front.forwarding import request_headers, response_headers, target_path
-from front.native import CONNECT_SECONDS
+from front.native import CONNECT_SECONDS, NEVER_SENT
 from front.responses import native_problem
 
 PATHS = (
@@ -76,7 +76,8 @@ class _Forwarded:
         path = target_path()
         headers = request_headers(self._front.native, self._exchange)
         has_body = "content-length" in headers or request.headers.get("Transfer-Encoding") is not None
-        for root in self._front.native.roots_in_turn():
+        roots = self._front.native.roots
+        for root in roots.in_turn():
             try:
                 upstream = await self._front.native.session.request(
                     request.method,
@@ -86,10 +87,12 @@ class _Forwarded:
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=IDLE_SECONDS),
                     allow_redirects=False,
                 )
-            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+            except NEVER_SENT:
+                roots.failed(root)
                 continue
             except (TimeoutError, aiohttp.ClientError, OSError):
                 break
+            roots.answered(root)
             self._exchange.on_close(upstream.close)
             return await self._returned(upstream)
         raise FrontError(self._fault or errors.unreachable())

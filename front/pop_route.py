@@ -86,14 +86,13 @@ async def give_back(native: NativeApi, job: str) -> bool:
 
 
 class _HeldPop:
-    """One worker's pop."""
+    """One worker's pop. Its headers are made anew for each call, so that a thousand held pops do not keep them."""
 
     def __init__(self, front: Front, exchange: Exchange, body: bytes) -> None:
         self._front = front
         self._exchange = exchange
         self._body = body
         self._path = target_path()
-        self._headers = request_headers(front.native, exchange)
 
     async def answer(self) -> Answer:
         """What the native API says, at the latest after the wait.
@@ -107,7 +106,7 @@ class _HeldPop:
         until = time.monotonic() + seconds
         waiter = self._front.pops.join(declaration)
         self._exchange.on_close(lambda: self._front.pops.leave(waiter))
-        self._exchange.on_close(self._front.drain.at_start(waiter.event.set))
+        self._exchange.on_close(self._front.drain.at_start(waiter.ring))
         answer = await self._pop()
         waiter.worker_id = worker_id(answer)
         while _is_empty(answer) and await self._is_due(waiter, until):
@@ -125,10 +124,7 @@ class _HeldPop:
 
     async def _pop_again(self, waiter: PopWaiter, last: Answer) -> Answer:
         """Pop for one wake. An answer that was lost leaves the last one in force."""
-        waiter.popping = True
-        wake = waiter.pending.popleft() if waiter.pending else None
-        if not waiter.pending:
-            waiter.event.clear()
+        wake = waiter.next_wake()
         try:
             answer = await self._pop()
         except Unreachable:
@@ -158,7 +154,8 @@ class _HeldPop:
     async def _pop(self) -> Answer:
         """Pop once. When the worker leaves meanwhile, a job that comes out is given back."""
         native = self._front.native
-        popping = asyncio.get_running_loop().create_task(native.pop(self._path, self._body, self._headers))
+        headers = request_headers(native, self._exchange)
+        popping = asyncio.get_running_loop().create_task(native.pop(self._path, self._body, headers))
         try:
             return await asyncio.shield(popping)
         except asyncio.CancelledError:

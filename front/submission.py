@@ -76,7 +76,7 @@ async def submit(native: NativeApi, order: Order, metrics: FrontMetrics) -> Acce
     headers = native.headers_for(order.caller) | order.headers()
     give_up = time.monotonic() + WITHIN_SECONDS
     doubtful = False
-    roots = tuple(native.roots_in_turn())
+    roots = native.roots.in_turn()
     for attempt in range(TRIES):
         root = roots[attempt % len(roots)]
         if attempt >= len(roots):

@@ -1,4 +1,4 @@
-"""One alarm clock for all streams of a process: moments are rounded up to a grain, and each grain is one timer."""
+"""One alarm clock for many sleepers of a process: moments are rounded up to a grain, and each grain is one timer."""
 
 import asyncio
 import heapq
@@ -16,9 +16,13 @@ class Sleeper(Protocol):
 
 
 class Wheel:
-    """Wakes each sleeper at its moment; a sleeper has one moment at a time."""
+    """Wakes each sleeper at its moment; a sleeper has one moment at a time.
 
-    def __init__(self) -> None:
+    `grain`: seconds; whoever sleeps to the same multiple of it wakes together.
+    """
+
+    def __init__(self, grain: float = GRAIN_SECONDS) -> None:
+        self._grain = grain
         self._slots: dict[int, set[Sleeper]] = {}
         self._slot_of: dict[Sleeper, int] = {}
         self._order: list[int] = []
@@ -29,7 +33,7 @@ class Wheel:
 
     def set(self, sleeper: Sleeper, moment: float) -> None:
         """Wake it at `moment` of the monotonic clock, and at no other."""
-        slot = math.ceil(moment / GRAIN_SECONDS)
+        slot = math.ceil(moment / self._grain)
         if self._slot_of.get(sleeper) == slot:
             return
         self.drop(sleeper)
@@ -45,7 +49,7 @@ class Wheel:
     def bring_forward(self, sleeper: Sleeper, moment: float) -> None:
         """Wake a sleeper that has a moment already at `moment`, if that is earlier."""
         slot = self._slot_of.get(sleeper)
-        if slot is not None and moment < slot * GRAIN_SECONDS:
+        if slot is not None and moment < slot * self._grain:
             self.set(sleeper, moment)
 
     def drop(self, sleeper: Sleeper) -> None:
@@ -58,10 +62,10 @@ class Wheel:
         if self._timer is not None:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(self._order[0] * GRAIN_SECONDS, self._ring) if self._order else None
+        self._timer = loop.call_at(self._order[0] * self._grain, self._ring) if self._order else None
 
     def _ring(self) -> None:
-        slot = math.floor(asyncio.get_running_loop().time() / GRAIN_SECONDS + 0.01)
+        slot = math.floor(asyncio.get_running_loop().time() / self._grain + 0.01)
         while self._order and self._order[0] <= slot:
             for sleeper in self._slots.pop(heapq.heappop(self._order)):
                 del self._slot_of[sleeper]

@@ -9,7 +9,7 @@ import psutil
 
 from launcher.errors import LauncherError
 
-METRICS_OFFSETS = {"verdict": 10, "tasks": 11, "media": 12, "beat": 13}
+METRICS_OFFSETS = {"verdict": 10, "tasks": 11, "media": 12, "beat": 13, "fetch": 14}
 """Processes without HTTP of their own, which serve health and metrics on a port apart."""
 
 

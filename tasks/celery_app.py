@@ -14,7 +14,9 @@ from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
 
-celery = Celery("horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep", "tasks.media"])
+celery = Celery(
+    "horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep", "tasks.fetch", "tasks.media"]
+)
 celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 
@@ -39,7 +41,7 @@ def _leave_the_parents_runtime(**_: object) -> None:
 
 @worker_init.connect
 def _serve_workers_health(**_: object) -> None:
-    _serve_health(keeps_objects=Queue.MEDIA.value in celery.amqp.queues.consume_from)
+    _serve_health(keeps_objects=bool({Queue.FETCH.value, Queue.MEDIA.value} & set(celery.amqp.queues.consume_from)))
 
 
 @beat_init.connect

@@ -15,6 +15,11 @@ class Breaker:
         """Whether the service failed just now and should be left alone."""
         return time.monotonic() < self._open_until
 
+    @property
+    def seconds_left(self) -> float:
+        """How long it stays open; 0 when it is not."""
+        return max(0.0, self._open_until - time.monotonic())
+
     def failed(self) -> None:
         """Note a failure."""
         self._open_until = time.monotonic() + self._rest_seconds

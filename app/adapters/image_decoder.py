@@ -48,6 +48,11 @@ class BadImage(Exception):
         self.bad_shape = bad_shape
 
 
+def decode_seconds(settings: Settings) -> float:
+    """Longest that one image is waited for: a busy machine gives its child half of a core at times."""
+    return 2.0 * settings.image_decoder_seconds + 1
+
+
 class ImageDecoder:
     """One child at a time, started when it is needed and kept for the next image."""
 
@@ -66,8 +71,11 @@ class ImageDecoder:
         try:
             with DECODE_SECONDS.time():
                 answer = self._exchange(child, data)
-        except (OSError, TimeoutError) as error:
+        except BaseException as error:
+            # An answer that was not read to its end would be taken for the next image's.
             self.close()
+            if not isinstance(error, OSError):
+                raise
             IMAGES_DECODED.labels("died").inc()
             log.warning("decoder.died", error=type(error).__name__, size=len(data))
             raise DecoderDied from None
@@ -131,7 +139,7 @@ class ImageDecoder:
         """
         if child.stdin is None or child.stdout is None:
             raise OSError("the child has no pipes")
-        deadline = monotonic() + 2 * self._settings.image_decoder_seconds + 1
+        deadline = monotonic() + decode_seconds(self._settings)
         _write(child.stdin, LENGTH.pack(len(data)), deadline)
         _write(child.stdin, data, deadline)
         length = LENGTH.unpack(_read(child.stdout, LENGTH.size, deadline))[0]

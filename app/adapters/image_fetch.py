@@ -24,7 +24,15 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from app.domain.errors import ContractRefusal
-from app.domain.images.parts import FETCH_FAILED, TOO_LARGE, image_refusal, shown_bytes
+from app.domain.images.parts import (
+    FETCH_FAILED,
+    FORMATS,
+    PARSE_ERROR,
+    TOO_LARGE,
+    begins_as_image,
+    image_refusal,
+    shown_bytes,
+)
 from app.domain.images.public_addresses import is_public
 from app.domain.images.remote_url import RemoteUrl, not_allowed, parse_remote_url
 
@@ -32,6 +40,9 @@ MOST_REDIRECTS = 3
 MOST_ADDRESSES = 3
 CONNECT_SECONDS = 4.0
 READ_BYTES = 2**16
+START_BYTES = 12
+"""As many as tell the format; less than that is broken off, and its decoder will say so."""
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 USER_AGENT = "horde-image-fetch"
 
@@ -96,7 +107,7 @@ class _Deadline:
 def fetch(url: str, path: str, target: IO[bytes], rules: FetchRules) -> int:
     """Write what the URL of the image at `path` leads to into `target`; return its size in bytes.
 
-    Raises ContractRefusal: `invalid_image_url`, `image_too_large` or `image_fetch_failed`.
+    Raises ContractRefusal: `invalid_image_url`, `image_too_large`, `image_parse_error` or `image_fetch_failed`.
     """
     deadline = _Deadline(rules.seconds)
     remote = parse_remote_url(url, path, rules.allowed_hosts)
@@ -212,6 +223,10 @@ def _read(response: BaseHTTPResponse, path: str, target: IO[bytes], rules: Fetch
         raise _too_large(path, rules)
     size = 0
     while piece := response.read(READ_BYTES):
+        if deadline.is_over:
+            raise TimeoutError
+        if not size and len(piece) >= START_BYTES and not begins_as_image(piece):
+            raise image_refusal(path, PARSE_ERROR, f"its server sent something else than {FORMATS}.")
         size += len(piece)
         if size > rules.most_bytes:
             raise _too_large(path, rules)

@@ -52,7 +52,7 @@ class ObjectStore:
         """Whether this horde has a store at all."""
         return self._settings.has_object_store
 
-    def put(self, key: str, body: bytes, content_type: str) -> None:
+    def put(self, key: str, body: bytes | IO[bytes], content_type: str) -> None:
         """Store an object, over another of this key. Raises StoreAway."""
         self._call(
             "put",

@@ -38,6 +38,20 @@ def statuses() -> Response:
     return json_response({"statuses": services().read_status.changed(versions)})
 
 
+@blueprint.post("/internal/cancels")
+def cancels() -> Response:
+    """End those of up to 200 chat requests that no worker has begun; the others are cancelled each by itself."""
+    ids = _front_body().get("ids")
+    if not isinstance(ids, list) or len(ids) > LARGEST_BATCH:
+        raise BadRequest(f"ids: must be a list of at most {LARGEST_BATCH} ids.", param="ids")
+    try:
+        request_ids = [UUID(str(each)) for each in ids]
+    except ValueError:
+        raise BadRequest("ids: must be ids of requests.", param="ids") from None
+    cancelled = services().cancel_request.unstarted(request_ids)
+    return json_response({"cancelled": [str(each) for each in cancelled]})
+
+
 def _front_body() -> dict[str, object]:
     """Return the body of a front's call.
 

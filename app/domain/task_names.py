@@ -10,6 +10,7 @@ class Queue(StrEnum):
     SETTLEMENT = "settlement"
     SCHEMA = "schema"
     UPKEEP = "upkeep"
+    FETCH = "fetch"
     MEDIA = "media"
 
 
@@ -31,6 +32,7 @@ class TaskName(StrEnum):
     FORGET_MESSAGES = "upkeep.forget_messages"
     VACUUM_QUEUE = "upkeep.vacuum_queue"
 
+    FETCH_IMAGES = "fetch.fetch_images"
     PREPARE_IMAGES = "media.prepare_images"
     OFFLOAD_MESSAGES = "media.offload_messages"
     DELETE_OBJECTS = "media.delete_objects"

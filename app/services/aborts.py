@@ -3,7 +3,8 @@
 What the horde's own absence caused is nobody's abort. Each sweep writes down which of the parts
 that a worker needs are there: itself, and with it PostgreSQL; the native API, whose processes say
 so on Redis; a front, which is heard by its subscription there. A gap between two such notes is an
-outage, and so is one that goes on. A failure of a job that ran into an outage is not counted.
+outage, and so is one that goes on. A failure of a job that ran into an outage is not counted,
+nor one while a part is missing by the last note: whether that becomes an outage is not yet known.
 """
 
 from datetime import datetime
@@ -68,6 +69,7 @@ def count_abort(runtime: Runtime, transaction: Transaction, worker_id: UUID, pop
         "message": MAINTENANCE,
         "longest": _longest_silence(runtime),
         "parts": _EVERY_PART,
+        "sweep": Part.SWEEP.value,
     }
     counted = transaction.execute(_COUNT, values).one()
     if counted.crossed:
@@ -128,7 +130,9 @@ _COUNT = text(
             (SELECT NOT EXISTS (SELECT 1 FROM outages o WHERE o.ended_at > :popped_at)
                 AND NOT EXISTS (
                     SELECT 1 FROM heartbeats h
-                    WHERE h.name = ANY(CAST(:parts AS text[])) AND h.at < now() - make_interval(secs => :longest)
+                    WHERE h.name = ANY(CAST(:parts AS text[]))
+                      AND (h.at < now() - make_interval(secs => :longest)
+                           OR h.at < (SELECT last.at FROM heartbeats last WHERE last.name = :sweep))
                 )
                 AS due) blame,
             (SELECT raid, CASE WHEN raid THEN CAST(:raided AS integer) ELSE :usual END AS aborts

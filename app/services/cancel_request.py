@@ -1,6 +1,6 @@
 """Cancels a request: it leaves the queue at once; a job that a worker already runs is still paid (details D7, D15)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +10,11 @@ from sqlalchemy import Row, select, text
 from app.adapters.database import Transaction
 from app.domain.errors import ServiceUnavailable
 from app.domain.progress import PostedText, Relayed
+from app.domain.redis_keys import ChatEvent
 from app.domain.states import ENDED_REQUESTS, RequestState
 from app.models import HordeRequest
 from app.services.cancel_generation import cancel_generation, streamed_job
-from app.services.faults import end_request
+from app.services.faults import LEAVE_QUEUE, end_request
 from app.services.request_status import Ownership, Statuses, require_reader, unknown_request
 from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
@@ -61,6 +62,23 @@ class CancelRequest:
         kept = PostedText() if frozen is None else frozen.text
         said = relayed.text if relayed is not None and relayed.generation_id == generation_id else PostedText()
         return max(kept, said, key=lambda each: each.characters)
+
+    def unstarted(self, request_ids: Iterable[UUID]) -> list[UUID]:
+        """End those of these chat requests that no worker has begun, and return them: for fronts alone.
+
+        Each account's in one statement: no account is locked while another's is waited for.
+        """
+        cancelled: list[UUID] = []
+        with self._runtime.database.statements() as transaction:
+            for owned in transaction.execute(_BY_OWNER, {"ids": list(request_ids)}).all():
+                ended = transaction.execute(_END_UNSTARTED, {"ids": owned.ids}).scalars().all()
+                if ended:
+                    transaction.execute(LEAVE_QUEUE, {"ids": ended})
+                    cancelled += ended
+            transaction.after_commit(lambda: self._runtime.bus.publish_chats(cancelled, ChatEvent.DONE))
+        for request_id in cancelled:
+            log.info("request.cancelled", request_id=str(request_id))
+        return cancelled
 
     def text(self, request_id: UUID) -> dict[str, Any]:
         """End the text request if it is still open, and return the status it reached.
@@ -114,3 +132,22 @@ _FIND = text(
     FROM horde_requests r WHERE r.id = :id AND r.is_chat = :is_chat
     """
 )
+
+_BY_OWNER = text(
+    """
+    SELECT array_agg(id ORDER BY id) AS ids FROM horde_requests
+    WHERE id = ANY(CAST(:ids AS uuid[])) AND is_chat AND state IN ('preparing', 'queued') GROUP BY user_id
+    """
+)
+
+_END_UNSTARTED = text(
+    """
+    WITH found AS (
+        SELECT id FROM horde_requests
+        WHERE id = ANY(CAST(:ids AS uuid[])) AND state IN ('preparing', 'queued') ORDER BY id FOR UPDATE
+    )
+    UPDATE horde_requests r SET state = 'cancelled', ended_at = now(), waiting = 0
+    FROM found WHERE r.id = found.id RETURNING r.id
+    """
+)
+"""A chat request has one slot: one that waits for images or in the queue is at no worker."""

@@ -113,7 +113,7 @@ def end_request(
     if faults is not None:
         values["faults"] = faults
     move_request(transaction, request_id, state, **values)
-    transaction.execute(_LEAVE, {"id": request_id})
+    transaction.execute(LEAVE_QUEUE, {"ids": [request_id]})
     transaction.after_commit(lambda: runtime.bus.publish_chat(request_id, ChatEvent.DONE))
 
 
@@ -147,10 +147,11 @@ _LOCK = text(
 
 # An entry that a claim holds is left to it: the claim waits for the request's row, and
 # finds it ended.
-_LEAVE = text(
+LEAVE_QUEUE = text(
     """
     DELETE FROM queue_entries q WHERE (q.request_id, q.slot) IN (
-        SELECT e.request_id, e.slot FROM queue_entries e WHERE e.request_id = :id FOR UPDATE SKIP LOCKED)
+        SELECT e.request_id, e.slot FROM queue_entries e WHERE e.request_id = ANY(CAST(:ids AS uuid[]))
+        FOR UPDATE SKIP LOCKED)
     """
 )
 

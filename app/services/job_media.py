@@ -16,6 +16,7 @@ from app.domain.declaration import Declaration, Transport
 from app.domain.errors import StorageUnavailable
 from app.domain.images.parts import image_keys, with_urls
 from app.domain.images.transport import Carriage, carriage
+from app.domain.redis_keys import QueueSignal
 from app.domain.requirements import Requirements
 from app.domain.states import GenerationState, RequestState
 from app.services.faults import end_request, lock_generation
@@ -35,11 +36,19 @@ class JobMedia:
         self._runtime = runtime
         self._release = ReleaseJob(runtime)
 
-    def may_serve(self, declaration: Declaration, klass: Requirements) -> bool:
-        """Whether a job of this class could be handed out now: not inline, while the store is away."""
+    def may_serve(self, declaration: Declaration, class_id: int, klass: Requirements) -> bool:
+        """Whether a job of this class could be handed out now: not inline, while the store is away.
+
+        Pops that are held meanwhile are woken when the store is asked again (details D16).
+        """
         if not klass.images or Transport.URL in declaration.image_transports:
             return True
-        return not self._runtime.gate.is_resting
+        gate = self._runtime.gate
+        if not gate.is_resting:
+            return True
+        signal = QueueSignal(class_id=class_id, requirements=klass.stored())
+        gate.when_rested(class_id, lambda: self._runtime.bus.publish_queue(signal))
+        return False
 
     def completed(
         self, payload: dict[str, Any], transports: Set[str], *, request_id: UUID, generation_id: UUID

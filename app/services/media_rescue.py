@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.domain.states import RequestState
 from app.domain.task_names import TaskName
-from app.services.prepare_images import fault_preparing, unusable
+from app.services.preparing import fault_preparing, given_up, next_task
 from app.services.runtime import Runtime
 
 BATCH = 200
@@ -26,10 +26,10 @@ def rescue_media(runtime: Runtime) -> None:
     for row in due:
         used_up = row.attempts >= runtime.settings.image_attempts
         if row.state == RequestState.PREPARING and used_up:
-            fault_preparing(runtime, row.request_id, unusable(row.attempts))
+            fault_preparing(runtime, row.request_id, given_up(row.sources, row.attempts))
             MEDIA_RESCUED.labels("none").inc()
         elif row.state == RequestState.PREPARING:
-            _send(runtime, TaskName.PREPARE_IMAGES, row.request_id)
+            _send(runtime, next_task(row.sources), row.request_id)
         elif row.state in {RequestState.QUEUED, RequestState.PROCESSING} and not used_up:
             _send(runtime, TaskName.OFFLOAD_MESSAGES, row.request_id)
         else:
@@ -55,7 +55,7 @@ _DUE = text(
     WHERE r.id = m.request_id AND m.request_id IN (
         SELECT request_id FROM request_media WHERE next_dispatch_at < now()
         ORDER BY next_dispatch_at LIMIT :limit FOR UPDATE SKIP LOCKED)
-    RETURNING m.request_id, m.attempts, r.state
+    RETURNING m.request_id, m.attempts, m.sources, r.state
     """
 )
 

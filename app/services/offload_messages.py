@@ -33,7 +33,11 @@ def offload_messages(runtime: Runtime, request_id: UUID) -> None:
         messages = inlined(runtime, row.contract["messages"])
         body = orjson.dumps({"messages": messages})
         runtime.store.put(offloaded_key(row.folder), body, "application/json")
-    except (StoreAway, ObjectMissing):
+    except StoreAway:
+        with runtime.database.statements() as transaction:
+            transaction.execute(_STORE_AWAY, {"id": request_id, "most": TURN_SECONDS})
+        return
+    except ObjectMissing:
         return
     reach(FaultPoint.MESSAGES_OFFLOADED)
     with runtime.database.statements() as transaction:
@@ -64,6 +68,16 @@ _BEGIN = text(
     WHERE m.request_id = :id AND r.id = m.request_id AND r.state IN ('queued', 'processing')
       AND m.next_dispatch_at IS NOT NULL AND m.offloaded_at IS NULL
     RETURNING m.folder, b.contract
+    """
+)
+
+# An outage costs no attempt; the next turn comes with back-off, by the sweep.
+_STORE_AWAY = text(
+    """
+    UPDATE request_media
+    SET attempts = attempts - 1, failures = failures + 1,
+        next_dispatch_at = now() + make_interval(secs => least(:most, power(2, least(failures, 10))))
+    WHERE request_id = :id AND next_dispatch_at IS NOT NULL AND offloaded_at IS NULL
     """
 )
 

@@ -222,7 +222,9 @@ class Pop:
         obstacles = self._classes.obstacles(transaction, popping.candidate, waiting)
         found = self._classes.of(transaction, [class_id for class_id, why in obstacles.items() if why is None])
         allowed = {
-            class_id: klass for class_id, klass in found.items() if self._media.may_serve(popping.declaration, klass)
+            class_id: klass
+            for class_id, klass in found.items()
+            if self._media.may_serve(popping.declaration, class_id, klass)
         }
         if not allowed or not popping.seen.failed_lately:
             return [Wish(class_id=class_id, requirements=klass) for class_id, klass in allowed.items()]

@@ -1,7 +1,7 @@
 """Reads a request's status in one round trip; its bodies only once something was delivered."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Row, text
 
 from app.adapters.database import Transaction
-from app.domain.capabilities import Requirements
+from app.domain.capabilities import Availability, Requirements
 from app.domain.errors import RequestNotFound
 from app.domain.pricing import kudos
 from app.domain.queue_figures import Place
@@ -29,8 +29,8 @@ LARGEST_BATCH = 200
 
 _STATUS = text(
     """
-    SELECT r.id, r.user_id, r.key_id, r.is_chat, r.state, r.requirements, r.fault, r.faults, r.quote, r.created_at,
-           r.n, r.waiting, r.finished, r.sort_key,
+    SELECT r.id, r.user_id, r.key_id, r.is_chat, r.state, r.class_id, r.requirements, r.fault, r.faults, r.quote,
+           r.created_at, r.n, r.waiting, r.finished, r.sort_key,
            (SELECT count(*) FROM generations o
             WHERE o.request_id = r.id AND o.state IN ('leased', 'submitted')) AS processing,
            g.id AS generation_id, g.model, g.charge, g.popped_at, g.fault AS ended_by, g.worker_id,
@@ -80,12 +80,28 @@ class Statuses:
         owner = Ownership(rows[0].user_id, rows[0].key_id)
         return FoundStatus(owner, kudos(rows[0].quote), self._shaped(transaction, rows))
 
-    def find_many(self, transaction: Transaction, request_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
-        """Return the statuses of those of these that are chat requests, in one round trip."""
-        grouped: dict[str, list[Row[Any]]] = {}
-        for row in transaction.execute(_STATUS, {"ids": list(request_ids)}):
-            grouped.setdefault(str(row.id), []).append(row)
-        return {key: self._shaped(transaction, rows) for key, rows in grouped.items() if rows[0].is_chat}
+    def changed(self, transaction: Transaction, seen: Mapping[UUID, str | None]) -> dict[str, dict[str, Any] | None]:
+        """Return those chat statuses that changed since their version was seen, each with its new `version`.
+
+        None stands for a request that does not exist. What only estimates, and would cost more than
+        all the rest, is worked out for those that changed alone.
+        """
+        grouped: dict[UUID, list[Row[Any]]] = {each: [] for each in seen}
+        for row in transaction.execute(_STATUS, {"ids": list(seen)}):
+            grouped[row.id].append(row)
+        changed: dict[str, dict[str, Any] | None] = {}
+        standings: dict[int, tuple[Requirements, Availability]] = {}
+        for request_id, rows in grouped.items():
+            if not rows or not rows[0].is_chat:
+                changed[str(request_id)] = None
+                continue
+            known = standings.get(rows[0].class_id)
+            if known is None:
+                known = standings[rows[0].class_id] = self._standing(transaction, rows[0])
+            version = _version(status_object(_facts(rows), known[1], Place()))
+            if version != seen[request_id]:
+                changed[str(request_id)] = self._shaped(transaction, rows) | {"version": version}
+        return changed
 
     def of_new(
         self, transaction: Transaction, request_id: UUID, waiting: Waiting, state: RequestState = RequestState.QUEUED
@@ -96,28 +112,32 @@ class Statuses:
         place = self._queue_info.place(transaction, waiting) if state is RequestState.QUEUED else Place()
         return status_object(facts, availability, place)
 
+    def _standing(self, transaction: Transaction, row: Row[Any]) -> tuple[Requirements, Availability]:
+        requirements = Requirements.from_stored(row.requirements)
+        return requirements, self._online.standing(transaction, requirements)[0]
+
     def _shaped(self, transaction: Transaction, rows: Sequence[Row[Any]]) -> dict[str, Any]:
-        first = rows[0]
-        state = RequestState(first.state)
-        delivered = [row for row in rows if row.generation_id is not None]
-        facts = RequestFacts(
-            id=str(first.id),
-            state=state,
-            waiting=first.waiting,
-            processing=first.processing,
-            finished=first.finished,
-            restarted=first.faults,
-            fault=first.fault,
-            charged=sum(row.charge for row in delivered),
-            generations=[(_chat_generation if first.is_chat else _text_generation)(row) for row in delivered],
-        )
-        requirements = Requirements.from_stored(first.requirements)
-        availability, _ = self._online.standing(transaction, requirements)
-        place = Place()
-        if state is RequestState.QUEUED:
+        first, facts, place = rows[0], _facts(rows), Place()
+        requirements, availability = self._standing(transaction, first)
+        if facts.state is RequestState.QUEUED:
             waiting = Waiting(requirements=requirements, sort_key=first.sort_key, created_at=first.created_at)
             place = self._queue_info.place(transaction, waiting)
         return (status_object if first.is_chat else text_status_object)(facts, availability, place)
+
+
+def _facts(rows: Sequence[Row[Any]]) -> RequestFacts:
+    first, delivered = rows[0], [row for row in rows if row.generation_id is not None]
+    return RequestFacts(
+        id=str(first.id),
+        state=RequestState(first.state),
+        waiting=first.waiting,
+        processing=first.processing,
+        finished=first.finished,
+        restarted=first.faults,
+        fault=first.fault,
+        charged=sum(row.charge for row in delivered),
+        generations=[(_chat_generation if first.is_chat else _text_generation)(row) for row in delivered],
+    )
 
 
 def _chat_generation(row: Row[Any]) -> dict[str, Any]:
@@ -202,15 +222,7 @@ class ReadStatus:
         For fronts alone. None stands for a chat request that does not exist.
         """
         with self._runtime.database.statements() as transaction:
-            found = self._statuses.find_many(transaction, seen)
-        changed: dict[str, dict[str, Any] | None] = {}
-        for request_id, seen_version in seen.items():
-            status = found.get(str(request_id))
-            if status is None:
-                changed[str(request_id)] = None
-            elif (version := _version(status)) != seen_version:
-                changed[str(request_id)] = status | {"version": version}
-        return changed
+            return self._statuses.changed(transaction, seen)
 
 
 _ESTIMATES = frozenset({"queue_position", "wait_time", "queue_info_at", "eligible_workers", "eligible_threads"})

@@ -121,6 +121,16 @@ def staged_key(folder: str) -> str:
     return f"{folder}/{STAGED}"
 
 
+def fetched_key(source: Mapping[str, Any]) -> str:
+    """Key of what a remote image's URL led to."""
+    return f"{source['key']}.fetched"
+
+
+def is_to_be_fetched(source: Mapping[str, Any]) -> bool:
+    """Whether the image is only known by its URL yet."""
+    return bool(source["remote"]) and not source.get("fetched", False)
+
+
 def offloaded_key(folder: str) -> str:
     """Key of a conversation that is stored whole."""
     return f"{folder}/{OFFLOADED}"
@@ -128,4 +138,5 @@ def offloaded_key(folder: str) -> str:
 
 def all_keys(folder: str, sources: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every key that a request can have in the store."""
-    return [staged_key(folder), offloaded_key(folder), *(str(source["key"]) for source in sources)]
+    fetched = [fetched_key(source) for source in sources if source["remote"]]
+    return [staged_key(folder), offloaded_key(folder), *fetched, *(str(source["key"]) for source in sources)]

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillWaiting
 from contextlib import contextmanager
@@ -36,6 +36,8 @@ class StoreGate:
         self._pool = ThreadPoolExecutor(places, thread_name_prefix="store")
         self._breaker = Breaker(REST_SECONDS)
         self._begun: dict[int, float] = {}
+        self._after_rest: dict[Hashable, Callable[[], None]] = {}
+        self._after_rest_lock = threading.Lock()
 
     @property
     def is_resting(self) -> bool:
@@ -58,6 +60,28 @@ class StoreGate:
             self._refuse()
         self._breaker.succeeded()
         return result
+
+    def when_rested(self, key: Hashable, work: Callable[[], None]) -> None:
+        """Do this once the store may be asked again; one work for each key."""
+        with self._after_rest_lock:
+            is_first = not self._after_rest
+            self._after_rest[key] = work
+        if is_first:
+            self._wait_for_rest()
+
+    def _wait_for_rest(self) -> None:
+        timer = threading.Timer(self._breaker.seconds_left, self._rested)
+        timer.daemon = True
+        timer.start()
+
+    def _rested(self) -> None:
+        if self.is_resting:
+            self._wait_for_rest()
+            return
+        with self._after_rest_lock:
+            works, self._after_rest = list(self._after_rest.values()), {}
+        for work in works:
+            work()
 
     @property
     def _patience(self) -> float:

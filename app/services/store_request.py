@@ -22,6 +22,7 @@ from app.domain.states import RequestState
 from app.domain.task_names import TaskName
 from app.services.accounts import Caller
 from app.services.admission import ADMITTED, ANONYMOUS_STANDING, HOLD, STANDING, Terms, refuse
+from app.services.preparing import next_task
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.stage_images import NewMedia
@@ -96,7 +97,7 @@ def store_request(
     if new.state is RequestState.QUEUED:
         transaction.after_commit(lambda: runtime.bus.publish_queue(signal))
     if new.media is not None:
-        task = TaskName.PREPARE_IMAGES if new.media.sources else TaskName.OFFLOAD_MESSAGES
+        task = next_task(new.media.sources) if new.media.sources else TaskName.OFFLOAD_MESSAGES
         transaction.after_commit(lambda: _send(runtime, task, new.id))
     # A held pop sets out while the answer to this submit is still being made.
     transaction.release_effects()

@@ -46,7 +46,7 @@ def test_an_unknown_process_is_refused_with_the_known_ones(checkout: str) -> Non
     assert all(name in refused.stderr for name in PROCESSES)
 
 
-@pytest.mark.parametrize("name", ["verdict", "tasks", "media"])
+@pytest.mark.parametrize("name", ["verdict", "tasks", "fetch", "media"])
 def test_a_line_of_celery_gives_a_replica_its_name(name: str) -> None:
     assert f'--hostname "{name}${{HORDE_INSTANCE}}@%h"' in PROCESSES[name]
 

@@ -30,7 +30,7 @@ def names(plan: Plan) -> set[str]:
 def test_everything_that_is_not_given_is_run(tmp_path: Path) -> None:
     assert names(make_plan(tmp_path, UpOptions())) == {
         *("postgres", "redis", "s3"),
-        *("web", "front", "verdict", "tasks", "media", "beat", "flower"),
+        *("web", "front", "verdict", "tasks", "fetch", "media", "beat", "flower"),
         *("backend", "worker"),
     }
 
@@ -78,6 +78,7 @@ def test_endpoints_hold_exactly_what_operations_o1_lists(tmp_path: Path) -> None
         "tasks": "http://127.0.0.1:7011/metrics",
         "media": "http://127.0.0.1:7012/metrics",
         "beat": "http://127.0.0.1:7013/metrics",
+        "fetch": "http://127.0.0.1:7014/metrics",
     }
 
 

@@ -47,6 +47,7 @@ def test_the_horde_has_every_process_of_its_architecture() -> None:
         "front",
         "verdict",
         "tasks",
+        "fetch",
         "media",
         "beat",
         "flower",

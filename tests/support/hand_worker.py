@@ -49,7 +49,14 @@ class HandWorker:
 
     def pop(self) -> Json | None:
         """The next job, or None."""
-        declaration = {
+        return self._popped(self.horde.native, self._declaration())
+
+    def held_pop(self, seconds: int) -> Json | None:
+        """The next job that comes within so many seconds, asked for once at the front."""
+        return self._popped(self.horde.front, self._declaration() | {"wait": seconds})
+
+    def _declaration(self) -> Json:
+        return {
             "name": f"hand-{self.model}",
             "models": [self.model],
             "model_id": self.model,
@@ -60,7 +67,10 @@ class HandWorker:
             "max_context_length": 8192,
             "threads": 1,
         } | self.declared
-        job = call("POST", f"{self.horde.native}/api/v2/generate/text/pop", declaration, KEYS.worker)
+
+    @staticmethod
+    def _popped(face: str, declaration: Json) -> Json | None:
+        job = call("POST", f"{face}/api/v2/generate/text/pop", declaration, KEYS.worker)
         assert job.status == 200, job
         return job.body if job.body["id"] else None
 

@@ -137,9 +137,9 @@ class HordeProcesses:
             wait_until(partial(_answers, f"{face}/readyz"), START_SECONDS, f"{face} is not ready, see {self.folder}")
         wait_until(self._has_worker, START_SECONDS, f"no worker came, see {self.folder}")
 
-    def start(self, name: str, fault: FaultPoint | None = None) -> None:
-        """Start one process; `fault` arms a point at which it dies once."""
-        environment = self._environment(name)
+    def start(self, name: str, fault: FaultPoint | None = None, **settings: str) -> None:
+        """Start one process, with settings of its own; `fault` arms a point at which it dies once."""
+        environment = self._environment(name) | settings
         if fault is not None:
             marker = self.folder / f"{fault.value}.{len(list(self.folder.glob('*.fired')))}.fired"
             environment |= {"HORDE_FAULT_POINT": fault.value, "HORDE_FAULT_MARKER": str(marker)}
@@ -168,11 +168,11 @@ class HordeProcesses:
             os.killpg(process.pid, signal.SIGTERM)
         return process.wait(STOP_SECONDS)
 
-    def restart(self, name: str, fault: FaultPoint | None = None) -> None:
+    def restart(self, name: str, fault: FaultPoint | None = None, **settings: str) -> None:
         """Kill a process and start it again."""
         if name in self.running:
             self.kill(name)
-        self.start(name, fault)
+        self.start(name, fault, **settings)
 
     def close(self) -> None:
         """End everything."""

@@ -40,6 +40,7 @@ class WorkerConfig:
     template_overhead: int | None = None
     image_tokens: int | None = None
     max_images: int | None = None
+    image_transports: tuple[str, ...] = values.TRANSPORTS
     max_tools: int | None = None
     tools_max_temperature: float | None = None
     declare: frozenset[str] = frozenset()
@@ -105,6 +106,12 @@ OPTIONS = (
     ),
     Option("image_tokens", "IMAGE_TOKENS", values.whole(1), "most tokens that the model makes of one image"),
     Option("max_images", "MAX_IMAGES", values.whole(1), "most images of one job"),
+    Option(
+        "image_transports",
+        "IMAGE_TRANSPORTS",
+        values.transports,
+        "ways to this worker, of url, base64, messages_url (default all; base64 where storage is out of reach)",
+    ),
     Option("max_tools", "MAX_TOOLS", values.whole(1), "most tools of one job"),
     Option(
         "tools_max_temperature",

@@ -53,7 +53,9 @@ class Declaration:
             "prompt_jobs": False,
             "chat_features": sorted(self.features),
             "chat_limits": {**limits, **chosen},
-            "image_transports": ["url", "base64", "messages_url"] if "images" in self.features else ["messages_url"],
+            "image_transports": [
+                each for each in config.image_transports if each == "messages_url" or "images" in self.features
+            ],
             **limits,
             "threads": config.threads,
             "bridge_agent": BRIDGE_AGENT,

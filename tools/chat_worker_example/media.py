@@ -61,7 +61,7 @@ class Media:
         if not image.startswith(JPEG):
             raise FetchFailed("image_fetch_failed", "an image is not a JPEG")
         text = base64.b64encode(image).decode()
-        return {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{text}"}}
+        return {**part, "image_url": {**part["image_url"], "url": f"data:image/jpeg;base64,{text}"}}
 
     async def _fetch(self, url: str, code: str) -> bytes:
         """The body under a URL; a passing failure is tried again."""

@@ -21,6 +21,9 @@ GUARANTEES = frozenset(
 )
 """Guarantees: the reply follows that part of the request exactly."""
 
+TRANSPORTS = ("url", "base64", "messages_url")
+"""How images and long conversations may come: what this worker can read."""
+
 MEASURED_ONLY = "prompt_overflow_refused"
 """The one name that nobody can vouch for: only a counter that was checked backs it."""
 
@@ -123,6 +126,15 @@ def vouched_names(text: str) -> frozenset[str]:
     if MEASURED_ONLY in listed:
         raise ValueError(f"{MEASURED_ONLY} is measured at the start and cannot be set by hand")
     return listed
+
+
+def transports(text: str) -> tuple[str, ...]:
+    """Ways for images and long conversations to reach this worker, comma separated."""
+    listed = frozenset(name.strip() for name in text.split(",") if name.strip())
+    unknown = sorted(listed - frozenset(TRANSPORTS))
+    if unknown:
+        raise ValueError(f"does not know {', '.join(unknown)}; known names are {', '.join(TRANSPORTS)}")
+    return tuple(name for name in TRANSPORTS if name in listed)
 
 
 def switch(text: str) -> bool:

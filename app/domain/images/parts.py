@@ -17,6 +17,8 @@ MEDIA_TYPES = ("image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"
 
 FORMATS = "PNG, JPEG, WebP and GIF"
 
+_STARTS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+
 INVALID_URL = "invalid_image_url"
 TOO_LARGE = "image_too_large"
 TOO_MANY = "too_many_images"
@@ -30,6 +32,11 @@ Json = dict[str, Any]
 
 _DATA = "data:"
 _MARKER = ";base64,"
+
+
+def begins_as_image(start: bytes) -> bool:
+    """Whether a file that begins so can be of a format that is taken; what it is, the decoder finds out."""
+    return start.startswith(_STARTS) or (start[:4], start[8:12]) == (b"RIFF", b"WEBP")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,14 +168,15 @@ def test_a_name_server_that_takes_too_long_is_cut_off(files: FileServer) -> None
     assert code_of("http://good.example/", rules(files, slow)) == "image_fetch_failed"
 
 
+START = picture()[:8]
 LARGE = {
     "declared": HEAD + b"Content-Length: 10000000000\r\n\r\n",
-    "sent": HEAD + b"\r\n" + b"x" * 20_000,
-    "in chunks": HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1000\r\n" + b"x" * 4096 + b"\r\n",
+    "sent": HEAD + b"\r\n" + START + b"x" * 20_000,
+    "in chunks": HEAD
+    + b"Transfer-Encoding: chunked\r\n\r\n"
+    + (b"1000\r\n" + START.ljust(4096, b"x") + b"\r\n") * 4
+    + b"0\r\n\r\n",
 }
-LARGE["in chunks"] = (
-    HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"1000\r\n" + b"x" * 4096 + b"\r\n") * 4 + b"0\r\n\r\n"
-)
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -200,6 +201,20 @@ BROKEN = {
 def test_an_answer_that_is_no_file_is_refused(files: FileServer, name: str) -> None:
     files.answers["/broken"] = BROKEN[name]
     assert code_of(files.url("/broken"), rules(files)) in {"image_fetch_failed", "invalid_image_url"}
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
+def test_every_format_that_is_taken_passes_whatever_its_server_calls_it(files: FileServer, kind: str) -> None:
+    url = files.serve("/picture", picture(kind), "application/octet-stream")
+    assert fetched(url, rules(files)) == picture(kind)
+
+
+def test_what_does_not_begin_as_an_image_is_cut_off_at_its_first_bytes(files: FileServer) -> None:
+    files.answers["/page"] = HEAD + b"Content-Length: 9000\r\n\r\n" + b"<html>".ljust(9000)
+    target = BytesIO()
+    with pytest.raises(ContractRefusal) as refusal:
+        fetch(files.url("/page"), PATH, target, rules(files))
+    assert (refusal.value.code, target.getvalue()) == ("image_parse_error", b"")
 
 
 def test_a_server_that_is_not_there_is_refused() -> None:

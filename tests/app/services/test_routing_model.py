@@ -155,7 +155,7 @@ def test_every_pop_gets_what_the_model_says(world: World, steps: list[tuple[str,
     world.require_sound()
 
 
-REQUESTS = 2_000
+REQUESTS = 600
 POPPERS = 40
 
 
@@ -228,7 +228,7 @@ def _finish(world: World, soak: Soak, job: UUID, request_id: UUID) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_forty_workers_share_two_thousand_requests_without_a_loss(world: World) -> None:
+def test_forty_workers_share_many_requests_without_a_loss(world: World) -> None:
     world.enrich()
     for number in range(POPPERS):
         world.pop(**_declared(number))

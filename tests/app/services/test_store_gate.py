@@ -45,6 +45,19 @@ def test_a_failed_call_is_refused_with_a_time_to_come_back_and_lets_the_store_re
         gate.call(lambda: b"never asked")
 
 
+def test_what_waits_for_the_store_is_done_once_when_its_rest_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_gate, "REST_SECONDS", 0.3)
+    gate, done, rested = StoreGate(16), [], Event()
+    with pytest.raises(StorageUnavailable):
+        gate.call(away)
+    for number in range(3):
+        gate.when_rested("one class", lambda number=number: done.append((number, gate.is_resting)))  # type: ignore[misc]
+    gate.when_rested("another", rested.set)
+    assert done == []
+    assert rested.wait(5)
+    assert done == [(2, False)]
+
+
 def test_what_is_missing_is_no_failure_of_the_store() -> None:
     gate = StoreGate(16)
 

@@ -1,4 +1,4 @@
-"""A horde for images: its store behind a proxy that can fail, one private host that it may fetch from."""
+"""A horde for images: its store behind a proxy that can fail, two private hosts that it may fetch from."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,14 @@ def store(services: LocalServices) -> Iterator[TcpProxy]:
 
 @pytest.fixture(scope="package")
 def files() -> Iterator[FileServer]:
-    """The one host that images may be fetched from although it is private."""
+    """A host that images may be fetched from although it is private."""
+    with FileServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def others() -> Iterator[FileServer]:
+    """Another such host."""
     with FileServer() as server:
         yield server
 
@@ -34,6 +41,7 @@ def running(
     template_database: str,
     store: TcpProxy,
     files: FileServer,
+    others: FileServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[HordeProcesses]:
     """The processes, with the times of the specification made short."""
@@ -41,18 +49,19 @@ def running(
     settings = {
         "S3_ENDPOINT_URL": store.url,
         "S3_PUBLIC_ENDPOINT_URL": services.s3_endpoint_url,
-        "IMAGE_FETCH_ALLOWED_HOSTS": files.host,
+        "IMAGE_FETCH_ALLOWED_HOSTS": f"{files.host},{others.host}",
         # What is never logged is looked for where most is logged.
         "HORDE_LOG_LEVEL": "DEBUG",
         "IMAGE_FETCH_SECONDS": "4",
-        "IMAGE_DECODER_SECONDS": "3",
-        "STORAGE_PATIENCE_SECONDS": "25",
+        "IMAGE_DECODER_SECONDS": "5",
+        "STORAGE_PATIENCE_SECONDS": "60",
         "MEDIA_ORPHAN_SECONDS": "4",
         "OFFLOAD_BYTES": "20000",
         "GENERATION_TTL_FLOOR_SECONDS": "60",
     }
     horde = HordeProcesses(services, url_of(services, DATABASE), tmp_path_factory.mktemp("images"), settings)
     try:
+        horde.start("fetch")
         horde.start_all()
         yield horde
     finally:
@@ -63,7 +72,7 @@ def running(
 def horde(running: HordeProcesses) -> Iterator[HordeProcesses]:
     """The horde, sound once the flow has ended."""
     yield running
-    for name in PROCESSES:
+    for name in (*PROCESSES, "fetch"):
         if not running.is_alive(name):
             running.start(name)
     running.require_sound()

@@ -6,6 +6,8 @@ import urllib.request
 from typing import Any
 from uuid import uuid4
 
+import orjson
+
 from tests.support.hand_worker import EVERYTHING, Answered, HandWorker, Json, call
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.pictures import image_part
@@ -75,9 +77,12 @@ class Seeing:
 
 def images_in(job: Json) -> list[bytes]:
     """The files in a job, fetched with plain HTTP where it holds URLs."""
+    payload = job["payload"]
+    if "messages_url" in payload:
+        payload = orjson.loads(fetched(payload["messages_url"]))
     urls = [
         part["image_url"]["url"]
-        for message in job["payload"]["messages"]
+        for message in payload["messages"]
         if isinstance(message["content"], list)
         for part in message["content"]
         if part["type"] == "image_url"

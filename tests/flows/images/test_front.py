@@ -1,6 +1,6 @@
 """Images through the front, with the OpenAI SDK as a developer would use it (front F1, images I2, I5)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
@@ -13,14 +13,21 @@ from tests.support.hand_worker import HandWorker
 from tests.support.pictures import BLUE, RED, data_url, is_near, noise, opened, picture
 
 
+def always() -> bool:
+    """A worker that begins at once."""
+    return True
+
+
 @contextmanager
-def serving(worker: HandWorker) -> Iterator[list[list[bytes]]]:
-    """A worker before a vision model: what the model was given is kept."""
+def serving(worker: HandWorker, begins: Callable[[], bool] = always) -> Iterator[list[list[bytes]]]:
+    """A worker before a vision model, which pops once `begins` holds: what the model was given is kept."""
     given: list[list[bytes]] = []
     ended = Event()
 
     def serve() -> None:
         while not ended.wait(0.1):
+            if not begins():
+                continue
             # A web process may just be coming back: a worker asks again.
             with suppress(OSError):
                 job = worker.pop()

@@ -1,6 +1,7 @@
 """How images and messages reach a worker: the four leaves, chosen for each generation (ADR 0032, images I5, I6)."""
 
 import orjson
+import pytest
 
 from app.adapters.object_store import ObjectStore
 from config.settings import Settings
@@ -35,6 +36,24 @@ def test_a_worker_that_declares_url_gets_one_signed_url_an_image(seeing: Seeing)
     assert refused(urls[0].replace("X-Amz-Expires=120", "X-Amz-Expires=999")) == 403
     assert refused(urls[0].replace("/0.jpg", "/1.jpg")) == 403
     worker.submit(job["id"], REPLY)
+
+
+@pytest.mark.slow
+def test_a_signed_url_ends_after_its_life(seeing: Seeing) -> None:
+    horde, worker = seeing.horde, seeing.worker("url")
+    horde.restart("web", MEDIA_URL_SECONDS="3")
+    try:
+        horde.wait_ready()
+        seeing.ask(data_url(picture()))
+        job = worker.wait_for_job()
+        [url] = job["payload"]["image_urls"]
+        assert refused(url) == 200
+        wait_until(lambda: refused(url) != 200, 10, "the URL outlives its time")
+        assert refused(url) == 403
+        worker.submit(job["id"], REPLY)
+    finally:
+        horde.restart("web")
+        horde.wait_ready()
 
 
 def test_a_worker_that_declares_only_base64_gets_the_bytes(seeing: Seeing) -> None:
@@ -92,8 +111,8 @@ def test_offloaded_messages_hold_their_images(seeing: Seeing) -> None:
     accepted = seeing.ask(data_url(noise((300, 300))))
     offloaded(seeing, accepted.body["id"])
     job = worker.wait_for_job()
-    whole = job | {"payload": orjson.loads(fetched(job["payload"]["messages_url"]))}
-    assert [opened(jpeg).size for jpeg in images_in(whole)] == [(300, 300)]
+    assert "messages_url" in job["payload"]
+    assert [opened(jpeg).size for jpeg in images_in(job)] == [(300, 300)]
     worker.submit(job["id"], REPLY)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ CHAT = "/api/v2/generate/chat"
 SUBMIT = f"{CHAT}/async"
 POP = "/api/v2/generate/text/pop"
 RELEASE = "/internal/release"
+STATUSES = "/internal/statuses"
+CANCELS = "/internal/cancels"
 
 Script = Callable[["Received", web.Request], Awaitable[web.StreamResponse]]
 
@@ -108,6 +111,7 @@ class ScriptedNative:
     received: list[Received] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
     own_ids: bool = False
+    begun: set[str] = field(default_factory=set)
     port: int = 0
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None
@@ -138,6 +142,7 @@ class ScriptedNative:
         self.received.clear()
         self.models = [{"name": "demo-8b", "workers": 1, "threads": 1, "max_length": 512}]
         self.own_ids = False
+        self.begun = set()
 
     def script(self, route: str, *scripts: Script) -> None:
         """Answer the next calls of a route, named by method and path prefix, with these."""
@@ -153,6 +158,11 @@ class ScriptedNative:
             lambda: len(self.calls(method, prefix)) >= times, f"{times} calls of {method} {prefix}", seconds
         )
         return self.calls(method, prefix)
+
+    def cancelled(self) -> set[str]:
+        """The requests that were asked to be cancelled, by themselves or in one call with others."""
+        alone = {call.path.rpartition("/")[2] for call in self.calls("DELETE", f"{CHAT}/status/")}
+        return alone.union(*(call.json()["ids"] for call in self.calls("POST", CANCELS)))
 
     async def submitted(self) -> str:
         """The id of the first request that came in."""
@@ -218,6 +228,10 @@ class ScriptedNative:
             return answer(200, self.models)
         if received.path == POP:
             return answer(200, {"id": None, "payload": {}, "skipped": {}})
+        if received.path == STATUSES:
+            return answer(200, {"statuses": self._changed(received.json()["seen"])})
+        if received.path == CANCELS:
+            return answer(200, {"cancelled": self._unstarted(received.json()["ids"])})
         if received.path in {RELEASE, "/healthz"}:
             return answer(200, {})
         return refusal(404, "NotFound")
@@ -234,6 +248,24 @@ class ScriptedNative:
     def _status(self, method: str, request_id: str) -> Script:
         if request_id not in self.statuses:
             return refusal(404, "RequestNotFound")
-        if method == "DELETE" and self.statuses[request_id]["state"] in {"preparing", "queued", "processing"}:
-            self.set_status(request_id, state="cancelled", done=True, waiting=0)
+        if method == "DELETE":
+            self._cancel(request_id)
         return answer(200, self.statuses[request_id])
+
+    def _cancel(self, request_id: str) -> bool:
+        open_still = self.statuses.get(request_id, {}).get("state") in {"preparing", "queued", "processing"}
+        if open_still:
+            self.set_status(request_id, state="cancelled", done=True, waiting=0)
+        return open_still
+
+    def _unstarted(self, ids: list[str]) -> list[str]:
+        return [each for each in ids if each not in self.begun and self._cancel(each)]
+
+    def _changed(self, seen: dict[str, str | None]) -> dict[str, dict[str, Any] | None]:
+        found = {each: self.statuses.get(each) for each in seen}
+        versions = {each: str(zlib.crc32(orjson.dumps(status))) for each, status in found.items()}
+        return {
+            each: None if status is None else {**status, "version": versions[each]}
+            for each, status in found.items()
+            if status is None or versions[each] != seen[each]
+        }

@@ -76,19 +76,40 @@ async def test_what_does_not_finish_in_time_is_told_so_and_cancelled(
     assert {STATUS + call.headers["horde-request-id"] for call in native.calls("POST", SUBMIT)} <= cancelled
 
 
-async def test_two_hundred_streams_all_end_properly(
-    native: ScriptedNative, valkey: RunningService, tmp_path: Path
+async def test_five_hundred_open_requests_each_get_an_answer_or_a_proper_error_and_nothing_stays_queued(
+    native: ScriptedNative, valkey: RunningService, signals: Signals, tmp_path: Path
 ) -> None:
-    settings = {**QUICK, "DRAIN_SECONDS": "0", "DEFAULT_DEADLINE_SECONDS": "60", "FRONT_SOURCE_LIMIT": "500"}
+    settings = {**QUICK, "DRAIN_SECONDS": "4", "DEFAULT_DEADLINE_SECONDS": "100", "FRONT_SOURCE_LIMIT": "500"}
     with running_front(tmp_path, native.url, valkey.service.url, **settings) as front:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
-            opening = (client.post(front.url + PATH, json={**BODY, "stream": True}) for _ in range(200))
-            streams = await asyncio.gather(*opening)
+            plain = [asyncio.create_task(read(client, front, BODY)) for _ in range(250)]
+            streams = [asyncio.create_task(read(client, front, {**BODY, "stream": True})) for _ in range(250)]
+            submits = await native.called("POST", SUBMIT, 500, seconds=60)
+            ids = [call.headers["horde-request-id"] for call in submits]
             front.terminate()
-            ends = await asyncio.gather(*(stream.read() for stream in streams))
-        assert all(end.endswith(b"data: [DONE]\n\n") and b'"error"' in end for end in ends)
-        assert await asyncio.to_thread(front.wait, 10) == 0
-    await native.called("DELETE", STATUS, 200)
+            await eventually(lambda: "stopping" in front.log.read_text(), "the front does not stop")
+            finished = set(ids[::5])
+            for request_id in finished:
+                native.finish(request_id)
+                signals.chat(request_id)
+            answers = [*await asyncio.gather(*plain), *await asyncio.gather(*streams)]
+        assert await asyncio.to_thread(front.wait, 20) == 0
+    told = [body for status, body in answers if is_told_to_come_again(status, body)]
+    assert len(told) == 400
+    assert sum(b"Hello!" in body for _, body in answers) == 100
+    assert all(body.endswith(b"data: [DONE]\n\n") for _, body in answers[250:])
+    assert native.cancelled() == set(ids) - finished
+
+
+async def read(client: aiohttp.ClientSession, front: FrontProcess, body: dict[str, Any]) -> tuple[int, bytes]:
+    """Ask, and take what comes to its end."""
+    async with client.post(front.url + PATH, json=body) as response:
+        return response.status, await response.read()
+
+
+def is_told_to_come_again(status: int, body: bytes) -> bool:
+    """Whether it is the error of a front that stops, as a plain answer or in a stream."""
+    return b'"code":"service_unavailable"' in body and (status == 503 or body.count(b'"error"') == 1)
 
 
 async def test_held_pops_come_back_at_once(

@@ -1,16 +1,21 @@
 """Every error that a client can get, with its exact body and headers (front F5, details D3, D4, D9)."""
 
 import asyncio
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
-from tests.front.process.conftest import Signals
-from tests.front.process.front_process import FrontProcess
+from tests.front.process.conftest import QUICK, Signals
+from tests.front.process.front_process import FrontProcess, running_front
 from tests.front.process.scripted_native import SUBMIT, Script, ScriptedNative, answer
 from tests.front.process.test_failures import not_ours
+from tests.front.process.waiting import eventually
+from tests.support.services import RunningService
 
 PATH = "/v1/chat/completions"
 BODY: dict[str, Any] = {"model": "demo-8b", "messages": [{"role": "user", "content": "Hi"}]}
@@ -71,6 +76,7 @@ NATIVE = [
     kept("too dear", 400, "KudosCapExceeded", 400),
     kept("deleted account", 403, "DeletedUser", 403),
     kept("another's", 403, "WrongCredentials", 403),
+    kept("an operation key used for another body", 409, "OperationKeyMismatch", 409, should_retry=NOT_AGAIN),
     kept("no store", 503, "storage_unavailable", 503),
     kept("no database", 503, "service_unavailable", 503),
     kept("maintenance", 503, "MaintenanceMode", 503),
@@ -324,3 +330,75 @@ async def test_a_head_is_answered_as_a_get_without_its_body(
 ) -> None:
     async with client.head(front.url + path) as response:
         assert (response.status, await response.read()) == (200, b"")
+
+
+AT_CAPACITY = {
+    "error": {
+        "message": "Too many open requests from your address or key. Wait for one of them to end, then try again.",
+        "type": "server_error",
+        "param": None,
+        "code": "FrontAtCapacity",
+        "metadata": None,
+    }
+}
+
+
+async def test_a_source_at_its_cap_is_told_so_in_the_envelope(
+    native: ScriptedNative, valkey: RunningService, client: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    settings = QUICK | {"FRONT_SOURCE_LIMIT": "1", "DEFAULT_DEADLINE_SECONDS": "60"}
+    with running_front(tmp_path, native.url, valkey.service.url, **settings) as front:
+        first = asyncio.create_task(client.post(front.url + PATH, json=BODY))
+        await native.submitted()
+        async with client.post(front.url + PATH, json=BODY) as response:
+            assert (response.status, await response.json()) == (503, AT_CAPACITY)
+        assert response.headers["retry-after"] == "5"
+        assert "x-should-retry" not in response.headers
+        first.cancel()
+        await asyncio.wait((first,))
+
+
+async def test_a_body_that_does_not_come_is_told_so_in_the_envelope(front: FrontProcess) -> None:
+    host, _, port = front.url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"POST {PATH} HTTP/1.1\r\nHost: horde\r\nContent-Length: 100\r\n\r\n{{".encode())
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", head.lower()).group(1))  # type: ignore[union-attr]
+        body = orjson.loads(await reader.readexactly(length))
+    writer.close()
+    await writer.wait_closed()
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert body == {
+        "error": {
+            "message": "The request body did not arrive within 1 seconds. Send it again.",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "BodyTooSlow",
+            "metadata": None,
+        }
+    }
+
+
+async def test_a_newcomer_at_a_front_that_stops_is_told_so_in_the_envelope(
+    native: ScriptedNative, valkey: RunningService, client: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    settings = QUICK | {"DRAIN_SECONDS": "20", "DEFAULT_DEADLINE_SECONDS": "60"}
+    with running_front(tmp_path, native.url, valkey.service.url, **settings) as front:
+        open_still = asyncio.create_task(client.post(front.url + PATH, json=BODY))
+        await native.submitted()
+        front.terminate()
+        await eventually(lambda: "stopping" in front.log.read_text(), "the front does not stop")
+        async with client.post(front.url + PATH, json=BODY) as response:
+            assert response.status == 503
+            assert await response.json() == {
+                "error": {
+                    "message": "This server is restarting. Try again in a few seconds.",
+                    "type": "server_error",
+                    "param": None,
+                    "code": "service_unavailable",
+                    "metadata": None,
+                }
+            }
+        open_still.cancel()
+        await asyncio.wait((open_still,))

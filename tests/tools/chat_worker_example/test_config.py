@@ -52,6 +52,7 @@ def test_every_problem_is_named_at_once() -> None:
         ("WORKER_THREADS", "51", "from 1 to 50"),
         ("WORKER_THREADS", "²", "whole number"),
         ("POP_WAIT_SECONDS", "26", "from 0 to 25"),
+        ("IMAGE_TRANSPORTS", "url,pigeon", "does not know pigeon"),
         ("TEMPLATE_OVERHEAD", "-1", "from 0 up"),
         ("STOP_GRACE_SECONDS", "nan", "seconds"),
         ("STOP_GRACE_SECONDS", "soon", "seconds"),

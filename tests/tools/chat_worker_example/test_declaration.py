@@ -79,6 +79,11 @@ def test_images_are_declared_only_with_what_one_may_take(image_tokens: int | Non
     assert declared.pop_body(config)["image_transports"] == transports
 
 
+def test_only_the_transports_that_the_operator_allows_are_declared() -> None:
+    config = replace(CONFIG, image_tokens=1024, image_transports=("base64", "messages_url"))
+    assert decide(config, seeing("images")).pop_body(config)["image_transports"] == ["base64", "messages_url"]
+
+
 def test_tools_are_withheld_when_the_counter_is_short_on_them() -> None:
     declared = decide(CONFIG, replace(FINDINGS, counts_tools=False))
     assert declared.counter == "exact"

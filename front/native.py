@@ -6,6 +6,7 @@ that gave no answer lately last, and a call that never reached one goes to the n
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 import aiohttp
@@ -17,6 +18,7 @@ from front.wire import decode_object, encode
 
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 10.0
+LARGE_BODY_BYTES = 2**20
 POOL_CONNECTIONS = 256
 """Connections to all roots together; calls above that wait for one."""
 
@@ -228,7 +230,7 @@ class NativeApi:
             async with self.session.request(
                 method,
                 URL(f"{root}{path}", encoded=True),
-                data=body,
+                data=_payload(body),
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
@@ -239,3 +241,8 @@ class NativeApi:
             raise Unreachable(sent=not isinstance(error, NEVER_SENT)) from error
         self.roots.answered(root)
         return answer
+
+
+def _payload(body: bytes | None) -> bytes | BytesIO | None:
+    """The body as aiohttp wants it: a large one as a file, which it sends bit by bit, so that others get their turn."""
+    return BytesIO(body) if body is not None and len(body) > LARGE_BODY_BYTES else body

@@ -53,4 +53,4 @@ async def test_clients_that_stop_reading_do_not_hold_up_those_that_read(
                 async with asyncio.timeout(5):
                     await stream.text(f"word {seq} ")
     # They are gone now, and what they asked for is cancelled.
-    await native.called("DELETE", "/api/v2/generate/chat/status/", STALLED)
+    await native.called("DELETE", "/api/v2/generate/chat/status/", STALLED, seconds=20)

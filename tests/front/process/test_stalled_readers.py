@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Iterator
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
@@ -9,15 +10,26 @@ import aiohttp
 import orjson
 import pytest
 
-from tests.front.process.conftest import Signals
-from tests.front.process.front_process import FrontProcess
+from tests.front.process.conftest import QUICK, Signals
+from tests.front.process.front_process import FrontProcess, running_front, wait_for_redis
 from tests.front.process.scripted_native import ScriptedNative
 from tests.front.process.streams import BODY, PATH, opened
+from tests.support.services import RunningService
 
 STALLED = 8
 LARGE = "x" * 60_000
 POSTS = 40
 """So much that neither the sockets' buffers nor the front's room for a slow client hold it."""
+
+
+@pytest.fixture
+def own_front(
+    native: ScriptedNative, valkey: RunningService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FrontProcess]:
+    settings = {**QUICK, "STREAM_PACING": "false", "DEFAULT_DEADLINE_SECONDS": "30", "AVAILABILITY_GRACE_SECONDS": "30"}
+    with running_front(tmp_path_factory.mktemp("own"), native.url, valkey.service.url, **settings) as process:
+        wait_for_redis(process)
+        yield process
 
 
 def stalled_reader(url: str) -> socket.socket:
@@ -34,16 +46,16 @@ def stalled_reader(url: str) -> socket.socket:
 
 @pytest.mark.slow
 async def test_clients_that_stop_reading_do_not_hold_up_those_that_read(
-    live_front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
+    own_front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
 ) -> None:
     with ExitStack() as stack:
         for _ in range(STALLED):
-            stack.enter_context(stalled_reader(live_front.url))
+            stack.enter_context(stalled_reader(own_front.url))
         calls = await native.called("POST", "/api/v2/generate/chat/async", STALLED)
         for call in calls:
             for seq in range(POSTS):
                 signals.text(call.headers["horde-request-id"], seq, LARGE)
-        async with opened(client, live_front.url) as stream:
+        async with opened(client, own_front.url) as stream:
             [request_id] = {
                 each.headers["horde-request-id"]
                 for each in await native.called("POST", "/api/v2/generate/chat/async", STALLED + 1)

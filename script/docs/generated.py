@@ -102,7 +102,7 @@ def native_codes() -> str:
 def subclasses(root: type[errors.HordeError]) -> Iterator[type[errors.HordeError]]:
     """Every class below `root` in the module of the error tree."""
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(f"{errors.__name__}."):
             yield child
             yield from subclasses(child)
 

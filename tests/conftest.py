@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from uuid import uuid4
+from functools import partial
 
 import pytest
 from alembic import command
@@ -10,6 +10,7 @@ from alembic.config import Config
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
+from tests.support.databases import FreshDatabases
 from tests.support.horde import PROCESSES, HordeProcesses
 from tests.support.services import LocalServices
 
@@ -60,13 +61,19 @@ def template_database(services: LocalServices) -> str:
     return TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def fresh_databases(services: LocalServices, template_database: str) -> Iterator[FreshDatabases]:
+    """Clones of the template, one ahead of the tests."""
+    with FreshDatabases(partial(as_admin, services), template_database) as databases:
+        yield databases
+
+
 @pytest.fixture
-def database_url(services: LocalServices, template_database: str) -> Iterator[str]:
+def database_url(services: LocalServices, fresh_databases: FreshDatabases) -> Iterator[str]:
     """A database of this test's own, in which it may commit what it likes."""
-    name = f"horde_{uuid4().hex}"
-    as_admin(services, f"CREATE DATABASE {name} TEMPLATE {template_database}")
+    name = fresh_databases.take()
     yield url_of(services, name)
-    as_admin(services, f"DROP DATABASE {name} WITH (FORCE)")
+    fresh_databases.give_back(name)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import pytest
 import urllib3
 
 from tests.support.horde import KEYS, HordeProcesses
+from tests.support.pictures import data_url, picture
+from tests.support.services import wait_until
 
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
 SCHEMA = {
@@ -20,9 +22,7 @@ SCHEMA = {
 }
 PLAIN = {"messages": [{"role": "user", "content": "Answer as JSON."}]}
 PICTURE = {
-    "messages": [
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}] * 2}
-    ]
+    "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": data_url(picture())}}] * 2}]
 }
 OVERFLOW = "prompt_overflow_refused"
 FORCED = "tool_choice_enforced"
@@ -110,7 +110,13 @@ class Workers:
         horde = {**body.get("horde", {}), "conformance": mode}
         accepted = self.call("chat/async", body | {"model": self.model, "horde": horde}, KEYS.demo)
         self.asked.append(accepted["id"])
+        if accepted["status"]["state"] == "preparing":
+            wait_until(lambda: self.state(accepted["id"]) == "queued", 30, "the images are not prepared")
         return accepted
+
+    def state(self, request_id: str) -> str:
+        url = f"{self.horde.native}/api/v2/generate/chat/status/{request_id}"
+        return str(self.http.request("GET", url, headers={"apikey": KEYS.demo}).json()["state"])
 
     def cancel_all(self) -> None:
         """Leave nothing open for other flows to find."""

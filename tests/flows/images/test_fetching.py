@@ -36,7 +36,7 @@ def test_a_slow_host_holds_up_neither_sent_images_nor_those_of_other_hosts(
     files.answers["/slow.png"] = wait
     seeing.horde.query("UPDATE users SET concurrency = 1000")
     slow = [seeing.ask(files.url("/slow.png")).body["id"] for _ in range(SLOW_REQUESTS)]
-    wait_until(lambda: len(asked_by) >= 4, 20, "the slow server is not asked")
+    wait_until(lambda: len(asked_by) >= 4, 60, "the slow server is not asked")
     begun = len(asked_by)
     sent = seeing.ask(data_url(picture())).body["id"]
     remote = seeing.ask(others.serve("/fast.png", picture())).body["id"]

@@ -79,7 +79,7 @@ class QueueInfo:
         else:
             work = {class_id: counted.whole for class_id, counted in figures.classes.items()}
         classes = self._classes.of(transaction, work)
-        return [(classes[class_id], each) for class_id, each in work.items()]
+        return [(klass, work[class_id]) for class_id, klass in classes.items()]
 
     def known_entries(self) -> int:
         """Return how many jobs waited at the last count; 0 while nobody counts, without a look at the queue."""

@@ -50,17 +50,17 @@ class RequirementClasses:
         ).scalar_one_or_none()
 
     def of(self, transaction: Transaction, class_ids: Iterable[int]) -> dict[int, Requirements]:
-        """Return the requirements of classes."""
-        wanted = list(class_ids)
-        self._learn(transaction, wanted)
-        return {class_id: self._classes[class_id] for class_id in wanted}
+        """Return the requirements of the classes that there are.
+
+        Figures in Redis may name others: they can be of before a database was restored.
+        """
+        return {class_id: self._classes[class_id] for class_id in self._known(transaction, class_ids)}
 
     def obstacles(
         self, transaction: Transaction, candidate: Candidate, class_ids: Iterable[int]
     ) -> dict[int, str | None]:
         """Return for each class why this worker gets none of its requests; None where it does."""
-        wanted = list(class_ids)
-        self._learn(transaction, wanted)
+        wanted = self._known(transaction, class_ids)
         known = self._known_obstacles(candidate)
         for class_id in wanted:
             if class_id not in known:
@@ -77,10 +77,15 @@ class RequirementClasses:
         self._obstacles[candidate.id] = kept
         return kept[1]
 
-    def _learn(self, transaction: Transaction, class_ids: Iterable[int]) -> None:
-        unknown = [class_id for class_id in class_ids if class_id not in self._classes]
-        if not unknown:
-            return
+    def _known(self, transaction: Transaction, class_ids: Iterable[int]) -> list[int]:
+        """Learn what these classes require; return those that there are."""
+        wanted = list(class_ids)
+        unknown = [class_id for class_id in wanted if class_id not in self._classes]
+        if unknown:
+            self._learn(transaction, unknown)
+        return [class_id for class_id in wanted if class_id in self._classes]
+
+    def _learn(self, transaction: Transaction, unknown: list[int]) -> None:
         rows = transaction.execute(
             select(RequirementClass.id, RequirementClass.digest, RequirementClass.requirements).where(
                 RequirementClass.id.in_(unknown)

@@ -8,7 +8,8 @@ from redis import Redis
 
 from app.adapters.database import STATEMENTS
 from app.domain.errors import WorkerMaintenance
-from app.domain.redis_keys import QUEUE_CHANNEL, WEB_HEARTBEAT
+from app.domain.queue_figures import ClassFigures, QueueFigures, Rank
+from app.domain.redis_keys import QUEUE_CHANNEL, QUEUE_FIGURES, WEB_HEARTBEAT
 from app.services import accounts
 from app.services.aborts import ABORTS_AN_HOUR, note_heartbeats, say_alive
 from app.services.claim import FURTHER_WALKS, WALK
@@ -384,3 +385,10 @@ def test_many_statuses_are_read_in_one_round_trip_and_only_what_changed_comes_ba
 
 def test_a_status_that_there_is_none_of_is_null(world: World, some_id: UUID) -> None:
     assert world.read.changed({some_id: "seen"}) == {str(some_id): None}
+
+
+def test_figures_of_classes_that_the_database_does_not_have_are_passed_over(world: World) -> None:
+    figures = QueueFigures(0.0, {2_000_000: ClassFigures.of([Rank(1.0, 3, 300)])})
+    world.bus.write(QUEUE_FIGURES, figures.encode(), 60)
+    assert world.pop().id is None
+    world.leased()

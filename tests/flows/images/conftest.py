@@ -47,6 +47,8 @@ def running(
     """The processes, with the times of the specification made short."""
     as_admin(services, f"CREATE DATABASE {DATABASE} TEMPLATE {template_database}")
     settings = {
+        # Another horde of this session has the first database of this Redis.
+        "REDIS_URL": f"{services.redis_url.removesuffix('/0')}/1",
         "S3_ENDPOINT_URL": store.url,
         "S3_PUBLIC_ENDPOINT_URL": services.s3_endpoint_url,
         "IMAGE_FETCH_ALLOWED_HOSTS": f"{files.host},{others.host}",

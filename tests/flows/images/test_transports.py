@@ -49,7 +49,7 @@ def test_a_signed_url_ends_after_its_life(seeing: Seeing) -> None:
         [url] = job["payload"]["image_urls"]
         assert refused(url) == 200
         wait_until(lambda: refused(url) != 200, 10, "the URL outlives its time")
-        assert refused(url) == 403
+        assert refused(url) in {400, 403}
         worker.submit(job["id"], REPLY)
     finally:
         horde.restart("web")

@@ -2,7 +2,6 @@
 
 import re
 import time
-from hashlib import sha256
 
 from flask import Flask, Response, g, request
 
@@ -12,6 +11,7 @@ from app.domain.addresses import source_of
 from app.domain.errors import TooManyCalls
 from app.domain.rate_limits import SOURCES, LimitName, Source, limits_of_route
 from app.domain.system_accounts import ANONYMOUS_KEY
+from app.services.accounts import digest
 
 _PREFIX = re.compile(r"^(?:/api)?/v2(?=/)")
 _PART = re.compile(r"<[^>]*>")
@@ -51,7 +51,7 @@ def _source(name: LimitName, route: str, calling: Calling) -> str:
     """Whose call this is for a limit; those of addresses are counted by route (wire reference 1.5)."""
     kind = SOURCES.get(name, Source.ADDRESS)
     if kind is Source.KEY and calling.api_key:
-        return sha256(calling.api_key.encode()).hexdigest()[:32]
+        return digest(calling.api_key)[:32]
     address = source_of(calling.address) if calling.address else ""
     return f"{address} {request.path if kind is Source.PATH else route}"
 

@@ -3,7 +3,7 @@
 from flask import Blueprint, Response, request
 
 from app.api import bodies, shapes
-from app.api.callers import read_caller
+from app.api.callers import require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_body, read_query
 from app.api.services import services
@@ -127,7 +127,7 @@ def delete_filter(filter_id: str) -> Response:
 
 
 def _key() -> str:
-    return read_caller(request, services().passkeys).require_key()
+    return require_key(request)
 
 
 def _id(value: str) -> int:

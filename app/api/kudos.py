@@ -5,7 +5,7 @@ from uuid import UUID
 from flask import Blueprint, Response, request
 
 from app.api import contract_schemas, shapes
-from app.api.callers import read_caller
+from app.api.callers import require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented
 from app.api.services import services
@@ -46,7 +46,7 @@ blueprint = Blueprint("kudos", __name__)
 def transfer() -> Response:
     """Give kudos to another account; the same Idempotency-Key and body again give nothing."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     body = parse_object(request.get_data(cache=False))
     given = uses.transfer_kudos(
         api_key, body.get("username"), body.get("amount"), request.headers.get("Idempotency-Key")
@@ -67,7 +67,7 @@ def transfer() -> Response:
 def create_shared_key() -> Response:
     """Make a key with limits that others may ask with."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     terms = parse_shared_key(parse_object(request.get_data(cache=False) or b"{}"))
     return json_response(uses.shared_keys.create(api_key, terms))
 
@@ -92,7 +92,7 @@ def read_shared_key(shared_id: str) -> Response:
 def change_shared_key(shared_id: str) -> Response:
     """Change a shared key of the caller's."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     terms = parse_shared_key(parse_object(request.get_data(cache=False)))
     return json_response(uses.shared_keys.change(api_key, _id(shared_id), terms))
 
@@ -102,7 +102,7 @@ def change_shared_key(shared_id: str) -> Response:
 def delete_shared_key(shared_id: str) -> Response:
     """Make a shared key of the caller's useless."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     uses.shared_keys.delete(api_key, _id(shared_id))
     return json_response({"message": "OK"})
 

@@ -3,7 +3,7 @@
 from flask import Blueprint, Response, request
 
 from app.api import bodies, shapes
-from app.api.callers import read_caller
+from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_body, read_query
 from app.api.services import services
@@ -70,7 +70,7 @@ def modes() -> Response:
 def set_modes() -> Response:
     """Set modes, and answer with those that were named. For moderators."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     given = read_body(bodies.ModeChanges)
     wanted = {Mode.MAINTENANCE: given.maintenance, Mode.INVITE_ONLY: given.invite_only, Mode.RAID: given.raid}
     named = {mode: is_on for mode, is_on in wanted.items() if is_on is not None}

@@ -3,7 +3,7 @@
 from flask import Blueprint, Response, request
 
 from app.api import bodies, shapes
-from app.api.callers import read_caller
+from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
@@ -68,7 +68,7 @@ def read_user(user_id: str) -> Response:
 def edit_user(user_id: str) -> Response:
     """Change an account, as itself, a moderator or an admin; answer with what was changed."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     body = parse_worker_object(request.get_data(cache=False))
     return json_response(uses.edit_user(api_key, _number(user_id), body))
 

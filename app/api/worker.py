@@ -106,7 +106,7 @@ def lease() -> Response:
 def submit() -> Response:
     """Take a worker's reply or its fault; 200 with the reward, 202 while the verdict is still to come."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     request.max_content_length = uses.reply_limit_bytes
     body = parse_worker_object(request.get_data(cache=False))
     generation_id = parse_job_id(body)

@@ -5,7 +5,7 @@ from uuid import UUID
 from flask import Blueprint, Response, request
 
 from app.api import bodies, shapes
-from app.api.callers import read_caller
+from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_body, read_query
 from app.api.services import services
@@ -66,7 +66,7 @@ def read_worker_by_name(name: str) -> Response:
 def edit_worker(worker_id: str) -> Response:
     """Change a worker of the caller's, and answer with what was changed; a moderator may change any."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     wanted = WorkerEdit(**read_body(bodies.WorkerChanges).model_dump())
     return json_response(uses.workers.edit(api_key, _id(worker_id), wanted))
 
@@ -83,7 +83,7 @@ def edit_worker(worker_id: str) -> Response:
 def delete_worker(worker_id: str) -> Response:
     """Take a worker of the caller's off the horde; not while it has a job."""
     uses = services()
-    return json_response(uses.workers.delete(read_caller(request, uses.passkeys).require_key(), _id(worker_id)))
+    return json_response(uses.workers.delete(require_key(request), _id(worker_id)))
 
 
 @blueprint.get("/workers/messages")
@@ -93,7 +93,7 @@ def delete_worker(worker_id: str) -> Response:
 def list_messages() -> Response:
     """List the messages to the caller's workers and to all; a moderator sees every one."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     return json_response(uses.worker_messages.read_all(api_key, read_query(bodies.MessagesQuery).worker_id))
 
 
@@ -110,7 +110,7 @@ def list_messages() -> Response:
 def send_message() -> Response:
     """Write to a worker of the caller's; a moderator may write to any, and to all. Pops carry it until it expires."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     new = read_body(bodies.MessageBody)
     sent = NewMessage(message=new.message, worker_id=new.worker_id, origin=new.origin, hours=new.expiry)
     return json_response(uses.worker_messages.send(api_key, sent))
@@ -123,7 +123,7 @@ def send_message() -> Response:
 def read_message(message_id: str) -> Response:
     """Show a message that the caller may see."""
     uses = services()
-    api_key = read_caller(request, uses.passkeys).require_key()
+    api_key = require_key(request)
     return json_response(uses.worker_messages.read(api_key, _message_id(message_id)))
 
 
@@ -139,7 +139,7 @@ def read_message(message_id: str) -> Response:
 def delete_message(message_id: str) -> Response:
     """Take a message back."""
     uses = services()
-    uses.worker_messages.delete(read_caller(request, uses.passkeys).require_key(), _message_id(message_id))
+    uses.worker_messages.delete(require_key(request), _message_id(message_id))
     return json_response({"message": "OK"})
 
 

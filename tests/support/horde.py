@@ -206,6 +206,11 @@ class HordeProcesses:
         except OSError:
             return Answer(0, None, {})
 
+    def backend_calls(self) -> int:
+        """Completions that the worker's backend is writing just now."""
+        with urllib.request.urlopen(f"{self.backend}/control", timeout=5) as response:  # noqa: S310 - a URL of ours
+            return int(json.load(response)["open"])
+
     def query(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a query on the horde's database."""
         settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)

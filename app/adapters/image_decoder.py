@@ -32,7 +32,7 @@ _OUTCOMES = {
     BROKEN: "broken",
 }
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class DecoderDied(Exception):

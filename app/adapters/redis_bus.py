@@ -30,7 +30,7 @@ VERDICT_TTL_SECONDS = 60
 SIGNALS_SENT = Counter("horde_signals_sent", "Signals published on Redis.", ["kind"])
 SIGNALS_LOST = Counter("horde_signals_lost", "Signals that could not be published.", ["kind"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class RedisBus:

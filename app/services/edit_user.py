@@ -29,7 +29,7 @@ from app.services.suspicions import forget_suspicions
 
 PASSKEY_BYTES = 24
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class EditUser:

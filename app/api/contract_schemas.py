@@ -128,3 +128,11 @@ REGISTER_FORM: Schema = {
     "required": ["username"],
 }
 """The register page's form."""
+
+KEY_FORM: Schema = {
+    "x-media-type": "application/x-www-form-urlencoded",
+    "type": "object",
+    "properties": {"key": {"type": "string"}},
+    "required": ["key"],
+}
+"""The form of the status page that asks for the kudos of a key."""

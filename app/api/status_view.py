@@ -1,6 +1,6 @@
 """The status page in words and charts: a look at the horde goes in, what the templates print comes out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -71,20 +71,22 @@ def _tiles(now: HordeNow) -> list[Tile]:
 def _charts(now: HordeNow) -> list[charts.Chart]:
     queued = [None if each is None else each.queued for each in now.hour]
     waits = [None if each is None else each.wait_seconds for each in now.hour]
+    waited = _range(waits, "Lately {}, at most {}.", duration)
     tokens = [each.tokens for each in now.delivered]
     told = f"{sum(tokens):,} tokens, at most {max(tokens):,} a minute."
     layers = _workers_by_model(now.hour)
     return [
-        charts.area("Waiting", "jobs", queued, _range(queued, "Now {}, at most {}.")),
-        charts.area("Usual wait", "seconds until a worker begins", waits, _range(waits, "Last {} s, at most {} s.")),
+        charts.area("Waiting", "jobs", queued, _range(queued, "Now {}, at most {}.", "{:,.0f}".format)),
+        charts.area("Usual wait", "seconds until a worker begins", waits, waited),
         charts.stack("Workers by model", "workers", layers, _now_by_model(layers)),
         charts.bars("Throughput", "tokens a minute", tokens, told),
     ]
 
 
-def _range(values: Sequence[float | None], words: str) -> str:
+def _range(values: Sequence[float | None], words: str, said: Callable[[float], str]) -> str:
+    """Say the last value and the largest."""
     known = [value for value in values if value is not None]
-    return words.format(f"{known[-1]:,.0f}", f"{max(known):,.0f}") if known else "Nothing was noted within the hour."
+    return words.format(said(known[-1]), said(max(known))) if known else "Nothing was noted within the hour."
 
 
 def _workers_by_model(hour: Sequence[Minute | None]) -> dict[str, list[float | None]]:

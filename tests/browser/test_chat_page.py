@@ -1,6 +1,5 @@
 """A person tries the horde in the browser: the answer streams, stops, and says in words what went wrong."""
 
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -59,9 +58,9 @@ class Conversation:
 
 
 @pytest.fixture
-def conversation(horde: HordeProcesses, open_tab: Open) -> Iterator[Conversation]:
+def conversation(horde: HordeProcesses, open_tab: Open) -> Conversation:
     """A page that is ready to be asked with."""
-    yield Conversation(horde, open_tab(f"{horde.front}/chat"))
+    return Conversation(horde, open_tab(f"{horde.front}/chat"))
 
 
 def test_a_reply_streams_and_says_who_wrote_it_and_what_it_cost(conversation: Conversation) -> None:

@@ -12,10 +12,8 @@ from tests.app.services.conftest import World
 
 
 def test_a_look_sees_the_queue_the_workers_and_how_long_answers_waited(world: World) -> None:
-    request_id, generation_id = world.leased()
-    world.execute(
-        "UPDATE generations SET popped_at = popped_at + interval '8 seconds' WHERE id = :id", id=generation_id
-    )
+    _, generation_id = world.leased()
+    world.execute("UPDATE generations SET popped_at = popped_at + interval '8 seconds'")
     world.deliver(generation_id)
     verify_generation(world.runtime, generation_id)
     world.pop(prompt_jobs=True, models=["m", "other"])

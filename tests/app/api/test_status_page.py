@@ -46,7 +46,7 @@ def test_the_numbers_are_in_the_page_itself(world: World, client: FlaskClient, p
     assert [figure(answer.text, name) for name in names] == ["1", "1", "1", "1"]
     assert '<th scope="row">m</th><td>chat</td>' in answer.text
     assert answer.text.count('<svg viewBox="0 0 600 120"') == 4
-    assert 'aria-label="Waiting. Now 1, at most 1."' in answer.text
+    assert '<p class="soft">Now 1, at most 1.</p>' in answer.text
 
 
 def test_a_horde_without_anybody_says_so(world: World, client: FlaskClient) -> None:

@@ -178,4 +178,5 @@ def test_a_new_conversation_begins_empty_and_stops_the_old_one(conversation: Con
 
 def test_without_scripts_the_page_says_what_to_do(horde: HordeProcesses, open_tab: Open) -> None:
     page = open_tab(f"{horde.front}/chat", scripts=False).page
-    expect(page.get_by_text("This page needs scripts.")).to_be_visible()
+    expect(page.locator("noscript p")).to_be_visible()
+    assert "This page needs scripts." in page.locator("noscript p").inner_text()

@@ -25,7 +25,8 @@ def test_the_numbers_are_there_without_scripts(horde: HordeProcesses, open_tab: 
     assert int(page.locator("dt:text-is('Workers online') + dd").inner_text().split()[0]) >= 1
     expect(page.get_by_role("rowheader", name=MODEL, exact=True)).to_be_visible()
     assert page.locator("figure svg[role=img]").count() == 4
-    expect(page.get_by_text("Reload for newer ones.")).to_be_visible()
+    expect(page.locator("noscript p")).to_be_visible()
+    assert "Reload for newer ones." in page.locator("noscript p").inner_text()
 
 
 @pytest.mark.parametrize("face", ["front", "native"])

@@ -119,11 +119,11 @@ def asset(name: str) -> Response:
 
 
 def _status(*, problem: str = "", account: Mapping[str, str] | None = None) -> Response:
-    values: dict[str, object] = {"problem": problem, "account": account}
     try:
-        return page("status.html", current="Status", **values, **shown(services().status_page.read()))
+        values, http_status = shown(services().status_page.read()), 200
     except (OperationalError, PoolTimeout):
-        return page("status.html", 503, current="Status", **values, now=None)
+        values, http_status = {"now": None}, 503
+    return page("status.html", http_status, current="Status", problem=problem, account=account, **values)
 
 
 def _text(name: str) -> Response:

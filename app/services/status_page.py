@@ -100,10 +100,10 @@ class StatusPage:
             serving = _serving(pool.candidates)
             everything, queued = _shares(self._queue_info.waiting(transaction))
             incident = current_incident(transaction)
-            now, minute = transaction.execute(_NOW).one()
+            now = transaction.execute(_NOW).one()
             counted = {row.minute: Delivered(int(row.replies), int(row.tokens)) for row in transaction.execute(_HOUR)}
         return HordeNow(
-            at=now,
+            at=now.at,
             incident=incident,
             workers=len(pool.candidates),
             threads=pool.threads,
@@ -111,8 +111,8 @@ class StatusPage:
             models=tuple(_model(name, serving[name], queued.get(name, Work())) for name in _shown(serving)),
             models_online=len(serving),
             stranded=ceil(sum(work.entries for name, work in queued.items() if name not in serving)),
-            hour=read_hour(self._runtime, minute),
-            delivered=tuple(counted.get(each, Delivered()) for each in range(minute - MINUTES + 1, minute + 1)),
+            hour=read_hour(self._runtime, now.minute),
+            delivered=tuple(counted.get(each, Delivered()) for each in range(now.minute - MINUTES + 1, now.minute + 1)),
         )
 
 
@@ -155,7 +155,7 @@ def _model(name: str, serving: list[Candidate], queued: Work) -> ModelNow:
     )
 
 
-_NOW = text("SELECT now(), floor(extract(epoch FROM now()) / 60)::bigint")
+_NOW = text("SELECT now() AS at, floor(extract(epoch FROM now()) / 60)::bigint AS minute")
 
 _HOUR = text(
     f"""

@@ -71,7 +71,7 @@ def status_with_kudos() -> Response:
 
 
 @blueprint.get("/status/events")
-@documented(Operation(tag=TAG, answers={200: "text/event-stream"}))
+@documented(Operation(tag=TAG, answers={200: contract_schemas.STATUS_EVENT}))
 def events() -> Response:
     """Send one look as an event of the status page; the browser comes back for the next.
 

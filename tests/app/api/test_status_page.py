@@ -1,13 +1,15 @@
 """The status page as a browser without scripts gets it, and its events."""
 
 import re
+from dataclasses import replace
 
 import orjson
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.adapters.database import STATEMENTS
+from app.adapters.database import STATEMENTS, Database
+from app.factory import create_app
 from app.services import status_page
 from app.services.history import note_minute
 from app.services.incidents import set_incident
@@ -15,6 +17,7 @@ from app.services.refresh_queue import refresh_queue
 from app.services.statistics import count_generations
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
+from tests.support.services import free_port
 
 
 def figure(page: str, name: str) -> str:
@@ -103,6 +106,20 @@ def test_an_event_is_one_line_with_the_part_of_the_page_that_changes(client: Fla
     changing = re.findall(r'id="([a-z-]+)"[^>]* data-live', html)
     assert changing == ["incident", "figures", "as-of", "charts", "hour-rows", "models"]
     assert re.findall(r'id="([a-z-]+)"[^>]* data-live', client.get("/status").text) == changing
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_without_its_database_the_page_says_so(world: World, method: str) -> None:
+    away = world.runtime.settings.model_copy(
+        update={"database_url": f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/none"}
+    )
+    database = Database(away, pool_size=1, application="test")
+    with create_app(replace(world.runtime, database=database)).test_client() as client:
+        answer = client.open("/status", method=method, data={"key": "any"} if method == "POST" else None)
+        assert (answer.status_code, answer.content_type) == (503, "text/html; charset=utf-8")
+        assert "database cannot be reached" in answer.text
+        assert client.get("/status/events").status_code == 503
+    database.close()
 
 
 def test_readers_share_a_look(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:

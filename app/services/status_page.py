@@ -101,7 +101,10 @@ class StatusPage:
             everything, queued = _shares(self._queue_info.waiting(transaction))
             incident = current_incident(transaction)
             now = transaction.execute(_NOW).one()
-            counted = {row.minute: Delivered(int(row.replies), int(row.tokens)) for row in transaction.execute(_HOUR)}
+            counted = {
+                row.minute: Delivered(int(row.replies), int(row.tokens))
+                for row in transaction.execute(_HOUR, {"minutes": MINUTES})
+            }
         return HordeNow(
             at=now.at,
             incident=incident,
@@ -158,11 +161,11 @@ def _model(name: str, serving: list[Candidate], queued: Work) -> ModelNow:
 _NOW = text("SELECT now() AS at, floor(extract(epoch FROM now()) / 60)::bigint AS minute")
 
 _HOUR = text(
-    f"""
+    """
     SELECT floor(extract(epoch FROM starts_at) / 60)::bigint AS minute,
            sum(requests) AS replies, sum(tokens) AS tokens
     FROM model_statistics
-    WHERE period = 'minute' AND starts_at > now() - interval '{MINUTES} minutes'
+    WHERE period = 'minute' AND starts_at > now() - make_interval(mins => :minutes)
     GROUP BY starts_at
-    """  # noqa: S608 - joined from a constant
+    """
 )

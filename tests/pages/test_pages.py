@@ -30,8 +30,8 @@ def test_no_page_has_a_script_or_style_of_its_own_or_anything_from_elsewhere(tem
 
 
 def test_values_are_shown_as_text() -> None:
-    html = pages.render("text.html", title="<i>", html="<b>", current="", through_front=False)
-    assert "&lt;i&gt;" in html
+    html = pages.render("connect.html", base="<b>", current="", through_front=True)
+    assert "&lt;b&gt;/v1" in html
     assert "<b>" not in html
 
 

@@ -126,6 +126,19 @@ def test_a_refusal_is_said_in_words_and_nothing_written_is_lost(horde: HordeProc
     tab.require_accessible()
 
 
+def test_what_cannot_be_a_key_is_not_sent(horde: HordeProcesses, open_tab: Open) -> None:
+    page = open_tab(f"{horde.front}/chat").page
+    page.get_by_label("Model").select_option(MODEL)
+    page.get_by_label("API key").fill("clé de nobody")
+    page.get_by_label("Message").fill("Hello?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_label("API key")).to_be_focused()
+    expect(page.get_by_label("Message")).to_have_value("Hello?")
+    page.get_by_label("API key").fill(f" {KEYS.demo} ")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".turn.assistant")).to_contain_text("kudos")
+
+
 def test_a_reply_that_breaks_off_is_said_in_words(conversation: Conversation) -> None:
     conversation.begin()
     conversation.post(0, "Hello ")

@@ -5,6 +5,7 @@ import click
 from cli.accounts import key, user
 from cli.database import db
 from cli.filters import filters
+from cli.incident import incident
 from cli.kudos import kudos
 from cli.queue import queue
 from cli.serve import serve
@@ -18,5 +19,5 @@ def main() -> None:
     """Run and operate a horde."""
 
 
-for _command in (up, down, serve, user, key, kudos, worker, queue, filters, settings, db):
+for _command in (up, down, serve, user, key, kudos, worker, queue, incident, filters, settings, db):
     main.add_command(_command)

@@ -159,6 +159,30 @@ class RedisBus:
         except RedisError as error:
             self._note_failure("write", error)
 
+    def note(self, key: str, place: int, value: bytes, most: int) -> None:
+        """Keep a value at a whole-numbered place of a series, of which the last `most` places are kept."""
+        if self._breaker.is_open:
+            return
+        try:
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.zremrangebyscore(key, place, place)
+            pipeline.zadd(key, {value: place})
+            pipeline.zremrangebyscore(key, "-inf", place - most)
+            pipeline.execute()
+        except RedisError as error:
+            self._note_failure("note", error)
+
+    def noted(self, key: str, since: int) -> list[bytes]:
+        """Return the values of a series from a place on; none while Redis is away."""
+        if self._breaker.is_open:
+            return []
+        try:
+            found: Any = self._redis.zrange(key, since, "+inf", byscore=True)
+        except RedisError as error:
+            self._note_failure("noted", error)
+            return []
+        return list(found)
+
     def add_up(self, counts: Iterable[tuple[str, int, int]]) -> list[int]:
         """Add to counters, each kept for so many seconds, in one round trip; return them, or nothing without Redis."""
         if self._breaker.is_open:

@@ -65,6 +65,7 @@ def test_a_worker_that_served_shows_what_it_did(world: World, get: Call, worker_
     _, failed = world.leased()
     world.replies.fault(world.owner_key, failed, "backend_error")
     world.execute("UPDATE workers SET uptime_seconds = 90.7, uptime_rewards = 25500 WHERE id = :id", id=worker_id)
+    world.execute("UPDATE heartbeats SET at = at - interval '1 minute' WHERE name = 'statistics'")
     world.execute("UPDATE generations SET ended_at = ended_at - interval '10 seconds'")
     world.execute(
         "UPDATE generations SET popped_at = submitted_at - interval '1 second' WHERE submitted_at > popped_at"

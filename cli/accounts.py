@@ -8,7 +8,7 @@ from app.domain.errors import NotFound
 from app.domain.pricing import KUDOS, kudos
 from app.domain.shared_key_terms import LONGEST_EXPIRY_DAYS
 from app.models.account import AccountKind
-from app.services import accounts
+from app.services import accounts, passkeys
 from app.services.escrow import escrow_of
 from app.services.kudos import LARGEST_AMOUNT, balance
 from cli.context import open_transaction
@@ -31,13 +31,13 @@ def create_user(username: str, kind: str, passkey: str | None, as_json: bool) ->
     """Create an account with a key. The key is shown here and never again."""
     if (passkey is not None) != (kind == AccountKind.SERVICE.value):
         raise click.UsageError("--passkey belongs to --kind service, and is needed there.")
-    if passkey is not None and len(passkey) < accounts.SHORTEST_PASSKEY:
-        raise click.UsageError(f"--passkey: must have at least {accounts.SHORTEST_PASSKEY} characters.")
+    if passkey is not None and len(passkey) < passkeys.SHORTEST_PASSKEY:
+        raise click.UsageError(f"--passkey: must have at least {passkeys.SHORTEST_PASSKEY} characters.")
     with open_transaction() as transaction:
         made = accounts.create_user(transaction, username, AccountKind(kind))
         _, key = accounts.create_key(transaction, made, "first")
         if passkey is not None:
-            accounts.set_passkey(transaction, made, passkey)
+            passkeys.set_passkey(transaction, made, passkey)
         alias = accounts.get_account(transaction, made).alias
     shown = {"id": made, "alias": alias, "kind": kind, "api_key": key}
     show(shown, as_json=as_json)
@@ -135,9 +135,13 @@ def create_key(user_id: int, name: str, days: int | None, kudos_limit: float | N
 
 @key.command("revoke")
 @click.argument("key_id", type=ROW_ID)
-def revoke_key(key_id: int) -> None:
+@json_option
+def revoke_key(key_id: int, as_json: bool) -> None:
     """Make a key useless from now on."""
     with open_transaction() as transaction:
         if not accounts.revoke_key(transaction, key_id):
             raise NotFound(f"no key in use has the id {key_id}.")
-    click.echo(f"key {key_id} is revoked")
+    if as_json:
+        show({"revoked": key_id}, as_json=True)
+    else:
+        click.echo(f"key {key_id} is revoked")

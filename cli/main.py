@@ -6,6 +6,7 @@ from cli.accounts import key, user
 from cli.database import db
 from cli.filters import filters
 from cli.kudos import kudos
+from cli.passkeys import passkey
 from cli.queue import queue
 from cli.serve import serve
 from cli.settings import settings
@@ -18,5 +19,5 @@ def main() -> None:
     """Run and operate a horde."""
 
 
-for _command in (up, down, serve, user, key, kudos, worker, queue, filters, settings, db):
+for _command in (up, down, serve, user, key, passkey, kudos, worker, queue, filters, settings, db):
     main.add_command(_command)

@@ -6,7 +6,6 @@ from typing import cast
 
 from flask import current_app
 
-from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
 from app.services.countermeasures import Countermeasures, Timeouts
 from app.services.documents import Documents
@@ -15,6 +14,7 @@ from app.services.filter_routes import FilterRoutes
 from app.services.list_models import ListModels
 from app.services.modes import Modes
 from app.services.online import OnlineWorkers
+from app.services.passkeys import Passkeys
 from app.services.performance import Performance
 from app.services.pop import Pop
 from app.services.progress import PostProgress, RestoreLease

@@ -3,6 +3,7 @@
 import click
 
 from cli.accounts import key, user
+from cli.bans import ban, unban
 from cli.database import db
 from cli.filters import filters
 from cli.kudos import kudos
@@ -19,5 +20,5 @@ def main() -> None:
     """Run and operate a horde."""
 
 
-for _command in (up, down, serve, user, key, passkey, kudos, worker, queue, filters, settings, db):
+for _command in (up, down, serve, user, key, passkey, kudos, worker, queue, ban, unban, filters, settings, db):
     main.add_command(_command)

@@ -11,6 +11,7 @@ from app.models.account import AccountKind
 from app.services import accounts, passkeys
 from app.services.escrow import escrow_of
 from app.services.kudos import LARGEST_AMOUNT, balance
+from app.services.shared_keys import revoke_shared_keys
 from cli.context import open_transaction
 from cli.output import ROW_ID, json_option, show, show_all
 
@@ -145,3 +146,22 @@ def revoke_key(key_id: int, as_json: bool) -> None:
         show({"revoked": key_id}, as_json=True)
     else:
         click.echo(f"key {key_id} is revoked")
+
+
+@key.command("revoke-shared")
+@click.option("--account", help="Those of this account alone, as Name#number or number.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def revoke_shared(account: str | None, yes: bool, as_json: bool) -> None:
+    """Make every shared key useless, as after a leak of the database.
+
+    Of other keys the database holds digests alone, from which nobody gets the
+    key; a shared key is its own id. Their owners can make new ones.
+    """
+    if not yes:
+        whose = account or "every account"
+        click.confirm(f"Revoke the shared keys of {whose} for good?", abort=True, err=True)
+    with open_transaction() as transaction:
+        user_id = None if account is None else accounts.find_account(transaction, account).id
+        revoked = revoke_shared_keys(transaction, user_id)
+    show({"revoked": revoked}, as_json=as_json)

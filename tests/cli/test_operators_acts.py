@@ -30,6 +30,13 @@ def answer(result: Result) -> Any:
     return orjson.loads(result.stdout)
 
 
+def execute(database_url: str, statement: str, **values: int) -> None:
+    engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(text(statement), values)
+    engine.dispose()
+
+
 @pytest.fixture
 def ann(run: Run) -> int:
     """An account."""
@@ -103,6 +110,21 @@ def test_a_passkey_is_rotated_and_the_old_one_retired(run: Run) -> None:
     assert run("passkey", "retire", front).exit_code == 1
 
 
+def test_shared_keys_are_revoked_of_one_account_or_of_all(run: Run, ann: int, database_url: str) -> None:
+    execute(
+        database_url,
+        "INSERT INTO api_keys (user_id, key_sha256, shared_id, name) "
+        "SELECT u, 'digest ' || u || ' ' || n, gen_random_uuid(), 'shared' "
+        "FROM unnest(ARRAY[0, :ann]) u, generate_series(1, 3) n",
+        ann=ann,
+    )
+    assert run("key", "revoke-shared", input="n\n").exit_code == 1
+    assert answer(run("key", "revoke-shared", "--account", f"ann#{ann}", "--yes", "--json")) == {"revoked": 3}
+    assert answer(run("key", "revoke-shared", "--yes", "--json")) == {"revoked": 3}
+    own = [key for key in answer(run("user", "show", ann, "--json"))["keys"] if not key["shared"]]
+    assert [key["revoked_at"] for key in own] == [None]
+
+
 def test_erasing_asks_first_and_can_be_repeated(run: Run, ann: int) -> None:
     asked = run("user", "erase", f"ann#{ann}", input="n\n")
     assert asked.exit_code == 1
@@ -126,16 +148,12 @@ def test_an_export_is_one_json_object(run: Run, ann: int) -> None:
 
 
 def test_reports_are_listed_shown_and_closed(run: Run, ann: int, database_url: str) -> None:
-    engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "INSERT INTO reports (reporter_id, kind, target, user_id, reason) "
-                "VALUES (:ann, 'requester', '0', 0, 'It asks too much.')"
-            ),
-            {"ann": ann},
-        )
-    engine.dispose()
+    execute(
+        database_url,
+        "INSERT INTO reports (reporter_id, kind, target, user_id, reason) "
+        "VALUES (:ann, 'requester', '0', 0, 'It asks too much.')",
+        ann=ann,
+    )
     (listed,) = answer(run("report", "list", "--json"))
     number = listed["id"]
     assert "Anonymous#0" in run("report", "list").output

@@ -63,7 +63,7 @@ def database(world: World) -> str:
 
 def live(world: World) -> str:
     """Let the requester do whatever leaves a trace, and return the id of its shared key."""
-    asked = {"messages": [{"role": "user", "content": SECRET}]}
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": SECRET}]}
     _, generation_id = world.leased(operation_key="an-operation-key-of-mine", **asked)
     world.deliver(generation_id, {"message": {"content": f"I see: {SECRET}"}, "finish_reason": "stop"})
     verify_generation(world.runtime, generation_id)

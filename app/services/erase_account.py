@@ -134,6 +134,16 @@ _REFUSALS = text(
     """
 )
 
+# A fault may quote the address of an image; words that a worker refuses were found in the text.
+_QUOTED = text(
+    """
+    UPDATE horde_requests
+    SET fault = NULL, requirements = jsonb_set(requirements, '{refused_words}', '[]', false)
+    WHERE user_id = :id AND ended_at IS NOT NULL
+      AND (fault IS NOT NULL OR requirements -> 'refused_words' <> '[]')
+    """
+)
+
 _LEFT = text("SELECT count(*) FROM horde_requests WHERE user_id = :id AND bodies_erased_at IS NULL")
 
 _ERASE = (
@@ -145,6 +155,7 @@ _ERASE = (
     _MESSAGES,
     _TEXTS,
     _REFUSALS,
+    _QUOTED,
     text("DELETE FROM suspicions WHERE user_id = :id"),
     text("DELETE FROM operation_keys WHERE user_id = :id"),
     text("DELETE FROM bans WHERE user_id = :id"),

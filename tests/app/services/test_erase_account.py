@@ -99,6 +99,20 @@ def test_nothing_personal_is_left_and_the_books_still_balance(world: World) -> N
     assert world.execute("SELECT username FROM users WHERE id = :id", id=world.requester_id) == [("erased",)]
 
 
+def test_what_faults_and_requirements_quote_of_a_text_is_erased_too(world: World) -> None:
+    for _ in range(3):
+        _, generation_id = world.leased()
+        world.replies.fault(world.owner_key, generation_id, "out of memory")
+        world.execute("UPDATE workers SET failed_at = NULL")
+    world.execute(
+        "UPDATE horde_requests SET fault = jsonb_build_object('message', CAST(:secret AS text)), "
+        "requirements = jsonb_set(requirements, '{refused_words}', '[\"Mauzi\"]')",
+        secret=SECRET,
+    )
+    erase(world, world.requester_id)
+    assert "Mauzi" not in database(world)
+
+
 def test_no_key_of_an_erased_account_is_good(world: World) -> None:
     shared = live(world)
     erase(world, world.requester_id)

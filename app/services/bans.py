@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from sqlalchemy import text
+from sqlalchemy import Row, text
 
 from app.adapters.database import Transaction
 from app.domain.errors import BadRequest
@@ -64,17 +64,24 @@ def unban_network(transaction: Transaction, written: str) -> bool:
 
 def list_bans(transaction: Transaction) -> list[dict[str, Any]]:
     """Return every ban, the newest first; also those that have ended by themselves."""
-    return [
-        {
-            "banned": str(row.network) if row.user_id is None else alias_of(row.username, row.user_id),
-            "kind": "address" if row.user_id is None else "user",
-            "in_force": row.in_force,
-            "ends_at": row.ends_at,
-            "reason": row.reason,
-            "created_at": row.created_at,
-        }
-        for row in transaction.execute(_LIST)
-    ]
+    return [_shown(row) for row in transaction.execute(_LIST, {"user_id": None})]
+
+
+def ban_of(transaction: Transaction, user_id: int) -> dict[str, Any] | None:
+    """Return an account's ban as it is listed; None when none is in force."""
+    row = transaction.execute(_LIST, {"user_id": user_id}).one_or_none()
+    return None if row is None or not row.in_force else _shown(row)
+
+
+def _shown(row: Row[Any]) -> dict[str, Any]:
+    return {
+        "banned": str(row.network) if row.user_id is None else alias_of(row.username, row.user_id),
+        "kind": "address" if row.user_id is None else "user",
+        "in_force": row.in_force,
+        "ends_at": row.ends_at,
+        "reason": row.reason,
+        "created_at": row.created_at,
+    }
 
 
 def end_banned(runtime: Runtime) -> Ended:
@@ -112,6 +119,7 @@ _LIST = text(
     SELECT b.user_id, b.network, b.reason, b.ends_at, b.created_at, u.username,
            {IN_FORCE.format(ban="b")} AS in_force
     FROM bans b LEFT JOIN users u ON u.id = b.user_id
+    WHERE CAST(:user_id AS bigint) IS NULL OR b.user_id = CAST(:user_id AS bigint)
     ORDER BY b.created_at DESC, b.id DESC
     """  # noqa: S608 - joined from constants
 )

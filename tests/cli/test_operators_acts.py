@@ -54,8 +54,11 @@ def test_an_account_is_banned_listed_and_let_in_again(run: Run, ann: int) -> Non
         "It floods",
     )
     assert "It floods" in run("ban", "list").output
+    shown = answer(run("user", "show", ann, "--json"))
+    assert (shown["banned"], shown["ban_ends_at"]) == (True, listed["ends_at"])
     assert answer(run("unban", "user", ann, "--json")) == {"unbanned": f"ann#{ann}"}
     assert run("ban", "list").output == "none\n"
+    assert answer(run("user", "show", ann, "--json"))["banned"] is False
     assert run("unban", "user", ann).exit_code == 1
 
 

@@ -10,6 +10,7 @@ from app.domain.capabilities import parse_declaration
 from app.domain.errors import AddressBanned, BadRequest, LeaseEnded, UserBanned
 from app.domain.progress import ProgressPost
 from app.domain.system_accounts import ANONYMOUS_ID, ANONYMOUS_KEY, HORDE_ID
+from app.domain.text_request import parse_text_request
 from app.models.account import AccountKind
 from app.services import bans
 from app.services.accounts import authenticate, create_user, get_account
@@ -118,6 +119,15 @@ def test_a_stream_is_settled_on_what_was_posted(world: World) -> None:
     assert ban(world, world.requester_id) == Ended(requests=1)
     assert world.state_of("horde_requests", request_id) == "cancelled"
     assert world.execute("SELECT state, charge > 0 FROM generations") == [("settled", True)]
+
+
+def test_a_text_request_with_slots_at_workers_and_in_the_queue_is_cancelled_whole(world: World) -> None:
+    text_request = parse_text_request({"prompt": "Once upon", "params": {"n": 3}, "models": ["m"]})
+    accepted = world.submit_text(world.requester_key, text_request)
+    assert world.pop(prompt_jobs=True, chat_jobs=False).request_id == accepted.id
+    assert ban(world, world.requester_id) == Ended(requests=1)
+    assert world.state_of("horde_requests", accepted.id) == "cancelled"
+    assert world.execute("SELECT 1 FROM queue_entries") == []
 
 
 def test_jobs_of_its_workers_go_to_others_without_a_fault(world: World) -> None:

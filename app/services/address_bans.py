@@ -23,6 +23,7 @@ class AddressBans:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._table: NetworkTable[Standing] = NetworkTable()
+        self._version: str | None = None
         self._looked_at = float("-inf")
 
     def check(self, address: str, transaction: Transaction | None = None) -> None:
@@ -48,12 +49,25 @@ class AddressBans:
         if transaction is None:
             with self._database.statements() as opened:
                 return self._fresh(opened)
-        rows = transaction.execute(_NETWORKS).all()
-        self._table = NetworkTable((row.network, (row.reason, row.ends_at)) for row in rows)
+        rows = transaction.execute(_NETWORKS, {"seen": self._version}).all()
+        if rows[0].version != self._version:
+            found = ((row.network, (row.reason, row.ends_at)) for row in rows if row.network is not None)
+            self._table, self._version = NetworkTable(found), rows[0].version
         self._looked_at = time.monotonic()
         return self._table
 
 
+# Thousands of networks are read when one of them changed, and not each time: a new one is the
+# newest, and one that ended or was taken back is missing from the count.
 _NETWORKS = text(
-    f"SELECT b.network, b.reason, b.ends_at FROM bans b WHERE b.network IS NOT NULL AND {IN_FORCE.format(ban='b')}"  # noqa: S608 - joined from constants
+    f"""
+    WITH banned AS (
+        SELECT b.network, b.reason, b.ends_at, b.created_at FROM bans b
+        WHERE b.network IS NOT NULL AND {IN_FORCE.format(ban="b")}
+    ), state AS (
+        SELECT count(*) || ' ' || COALESCE(CAST(max(created_at) AS text), '') AS version FROM banned
+    )
+    SELECT s.version, b.network, b.reason, b.ends_at
+    FROM state s LEFT JOIN banned b ON s.version IS DISTINCT FROM CAST(:seen AS text)
+    """  # noqa: S608 - joined from constants
 )

@@ -218,6 +218,27 @@ def test_a_process_looks_at_the_networks_once_in_two_seconds(world: World) -> No
     assert STATEMENTS._value.get() == before
 
 
+def test_networks_are_read_again_only_when_one_of_them_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.address_bans.FRESH_SECONDS", 0.0)
+    world.execute(
+        "INSERT INTO bans (network, ends_at) SELECT CAST('10.0.0.0' AS inet) + 256 * n, now() + interval '1 hour' "
+        "FROM generate_series(1, 2000) n"
+    )
+    process = AddressBans(world.runtime.database)
+    with pytest.raises(AddressBanned):
+        process.check("10.0.1.0")
+    table = process._table
+    process.check(AWAY)
+    assert process._table is table
+    ban_network(world, AWAY)
+    with pytest.raises(AddressBanned):
+        process.check(AWAY)
+    world.execute("UPDATE bans SET ends_at = now() WHERE network = '10.0.1.0/32'")
+    process.check("10.0.1.0")
+    with pytest.raises(AddressBanned):
+        process.check("10.0.2.0")
+
+
 def test_a_network_is_let_in_again(world: World) -> None:
     ban_network(world, AWAY)
     with world.runtime.database.transaction() as transaction:

@@ -1,9 +1,14 @@
 """What an operator does on a running horde, by the command, and what clients meet then."""
 
+import secrets
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +18,8 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
 from app.services.accounts import digest
-from tests.support.horde import KEYS, MODEL, ROOT, HordeProcesses
+from tests.front.process.front_process import running_front
+from tests.support.horde import KEYS, MODEL, ROOT, Answer, HordeProcesses
 from tests.support.services import wait_until
 
 
@@ -37,6 +43,14 @@ def ann(horde: HordeProcesses) -> dict[str, Any]:
     made: dict[str, Any] = run(horde, "user", "create", "ann")
     run(horde, "kudos", "grant", str(made["id"]), "1000")
     return made
+
+
+@pytest.fixture
+def proxied_front(horde: HordeProcesses, tmp_path: Path) -> Iterator[str]:
+    """The URL of a front behind one trusted proxy."""
+    settings = {"SERVICE_PASSKEY": KEYS.service_passkey, "TRUSTED_PROXIES": "1"}
+    with running_front(tmp_path, horde.native, horde.services.redis_url, **settings) as front:
+        yield front.url
 
 
 def ask(horde: HordeProcesses, key: str) -> str | None:
@@ -110,6 +124,60 @@ def test_an_erased_person_leaves_no_text_and_no_key(horde: HordeProcesses, ann: 
         id=ann["id"],
     )
     assert kept == [(0,)]
+
+
+def test_registrations_are_limited_by_the_clients_address_behind_a_trusted_proxy(
+    horde: HordeProcesses, proxied_front: str
+) -> None:
+    def register(address: str) -> Answer:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return post(f"{proxied_front}/register", b"username=Ann", f"10.1.2.3, {address}", headers)
+
+    horde.restart("web", RATE_LIMITS="true", RATE_REGISTER_PER_HOUR="2")
+    try:
+        horde.wait_web()
+        first, other = f"198.18.{secrets.randbelow(256)}.{secrets.randbelow(256)}", "198.19.0.1"
+        assert [register(first).status for _ in range(2)] == [200, 200]
+        refused = register(first)
+        assert refused.status == 429
+        assert 1 <= int(refused.headers["retry-after"]) <= 3600
+        assert "Try again in" in refused.body
+        assert register(other).status == 200
+    finally:
+        horde.restart("web")
+        horde.wait_ready()
+
+
+def test_a_banned_network_is_refused_behind_a_trusted_proxy_and_its_neighbours_are_served(
+    horde: HordeProcesses, proxied_front: str
+) -> None:
+    def submit(address: str) -> Answer:
+        body = {"model": MODEL, "messages": [{"role": "user", "content": f"Hello {uuid4().hex}."}]}
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEYS.demo}"}
+        return post(f"{proxied_front}/v1/chat/completions", orjson.dumps(body), address, headers)
+
+    run(horde, "ban", "address", "203.0.113.0/25", "--reason", "An open proxy.")
+    try:
+        wait_until(lambda: submit("203.0.113.7").status == 403, 15, "the network is not banned")
+        refused = submit("203.0.113.7").body["error"]
+        assert (refused["code"], refused["type"]) == ("AddressBanned", "invalid_request_error")
+        assert "An open proxy. Call from another one" in refused["message"]
+        assert submit("203.0.113.200").status == 200
+    finally:
+        run(horde, "unban", "address", "203.0.113.0/25")
+    wait_until(lambda: submit("203.0.113.7").status == 200, 15, "the network is still banned")
+
+
+def post(url: str, body: bytes, forwarded_for: str, headers: dict[str, str]) -> Answer:
+    """What a proxy gets that passes on a client's call."""
+    sent = headers | {"X-Forwarded-For": forwarded_for}
+    asked = urllib.request.Request(url, body, sent, method="POST")  # noqa: S310 - a URL of ours
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as response:  # noqa: S310 - see above
+            return Answer.read(response.status, response.read(), dict(response.headers))
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer.read(error.code, error.read(), dict(error.headers))
 
 
 def states(horde: HordeProcesses, account: dict[str, Any]) -> list[str]:

@@ -60,7 +60,8 @@ def ban_user(account: str, reason: str | None, hours: float | None, as_json: boo
 def ban_address(network: str, reason: str | None, hours: float | None, as_json: bool) -> None:
     """Ban NETWORK, an address or such as 192.0.2.0/24: no requests, pops or registrations come from it.
 
-    Every process follows within two seconds. Jobs that its workers have may still be delivered.
+    An IPv6 address stands for its /64, which is one subscriber's. Every process
+    follows within two seconds. Jobs that its workers have may still be delivered.
     """
     _check(reason)
     with open_transaction() as transaction:

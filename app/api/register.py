@@ -53,10 +53,8 @@ def register() -> Response:
 def _too_many(refusal: TooManyCalls) -> Response:
     """Show the form with the time after which it can be sent again; what was typed stays."""
     wait = refusal.retry_after_seconds or 1
-    problem = (
-        "Too many accounts were asked for from this address. Nothing is wrong with the name. "
-        f"Try again in {spoken(wait)}."
-    )
+    asked = "accounts were asked for" if request.method == "POST" else "calls came"
+    problem = f"Too many {asked} from this address. Try again in {spoken(wait)}."
     response = _page(refusal.http_status, problem=problem, username=_username())
     response.headers["Retry-After"] = str(wait)
     return response

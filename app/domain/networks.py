@@ -1,9 +1,10 @@
 """A set of networks that an address is looked up in, however many they are."""
 
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Generic, TypeVar
 
+from app.domain.addresses import source_of
 from app.domain.errors import BadRequest
 
 Network = IPv4Network | IPv6Network
@@ -26,9 +27,10 @@ class NetworkTable(Generic[Entry]):
         if not self._by_size:
             return None
         try:
-            parsed = ip_address(address)
+            given = ip_address(address)
         except ValueError:
             return None
+        parsed = (given.ipv4_mapped if isinstance(given, IPv6Address) else None) or given
         for (version, host_bits), found in self._by_size.items():
             entry = found.get(int(parsed) >> host_bits) if version == parsed.version else None
             if entry is not None:
@@ -37,12 +39,13 @@ class NetworkTable(Generic[Entry]):
 
 
 def parse_network(written: str) -> Network:
-    """Read an address or a network that callers can be kept out by.
+    """Read an address or a network that callers can be kept out by; an IPv6 address stands for its /64 (details D9).
 
     Raises BadRequest for what is none, and for one that this machine itself belongs to.
     """
     try:
-        network = ip_network(written.strip(), strict=False)
+        named = written.strip()
+        network = ip_network(named if "/" in named else source_of(named), strict=False)
     except ValueError:
         raise BadRequest("The network must be an address or a network such as 192.0.2.0/24 or 2001:db8::/48.") from None
     if any(network.version == loopback.version and network.overlaps(loopback) for loopback in _LOOPBACKS):

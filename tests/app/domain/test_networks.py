@@ -23,6 +23,7 @@ TABLE = NetworkTable(
         ("192.0.2.1", "192.0.2.0/24"),
         ("2001:db8:1:ffff::9", "2001:db8:1::/48"),
         ("2001:db8:2::9", None),
+        ("::ffff:203.0.113.7", "203.0.113.7/32"),
         ("::c000:201", None),
         ("no address", None),
         ("", None),
@@ -42,7 +43,12 @@ def test_a_table_without_networks_finds_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("written", "network"),
-    [("192.0.2.9", "192.0.2.9/32"), (" 192.0.2.9/24 ", "192.0.2.0/24"), ("2001:DB8::1/48", "2001:db8::/48")],
+    [
+        ("192.0.2.9", "192.0.2.9/32"),
+        (" 192.0.2.9/24 ", "192.0.2.0/24"),
+        ("2001:DB8::1/48", "2001:db8::/48"),
+        ("2001:db8::1", "2001:db8::/64"),
+    ],
 )
 def test_an_address_or_a_network_is_read(written: str, network: str) -> None:
     assert str(parse_network(written)) == network

@@ -118,6 +118,12 @@ class ReportBody(Body):
     reason: Text = Field(min_length=1, max_length=LONGEST_REASON, description="What happened, for the moderators.")
 
 
+class ReportClosing(Body):
+    """How a report ends."""
+
+    note: Text | None = Field(None, max_length=LONGEST_REASON, description="What was done about it.")
+
+
 class ReportsQuery(BaseModel):
     """Which reports."""
 

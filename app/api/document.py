@@ -33,7 +33,13 @@ _OF_A_KEY: tuple[type[errors.HordeError], ...] = (
 )
 _OF_A_BODY: tuple[type[errors.HordeError], ...] = (errors.PayloadTooLarge,)
 
-EXAMPLES: Mapping[str, Any] = {"document": "terms", "filter_id": "1", "user_id": "0", "name": "koboldcpp/Demo-8B"}
+EXAMPLES: Mapping[str, Any] = {
+    "document": "terms",
+    "filter_id": "1",
+    "report_id": "1",
+    "user_id": "0",
+    "name": "koboldcpp/Demo-8B",
+}
 
 DESCRIPTION = """The routes for requesters, workers, accounts and statistics. `/v2` is a short alias of `/api/v2`.
 

@@ -2,14 +2,16 @@
 
 from flask import Blueprint, Response, request
 
-from app.api import bodies, shapes
+from app.api import bodies
 from app.api.callers import require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_body, read_query
+from app.api.report_shapes import Report, ReportMade
 from app.api.services import services
 from app.domain import errors
 
 TAG = "reports"
+LONGEST_ID = 18
 
 blueprint = Blueprint("reports", __name__)
 
@@ -20,7 +22,7 @@ blueprint = Blueprint("reports", __name__)
         tag=TAG,
         key=Key.REQUIRED,
         body=bodies.ReportBody,
-        answers={201: shapes.ReportMade},
+        answers={201: ReportMade},
         refuses=(
             errors.AnonForbiddenReport,
             errors.WorkerNotFound,
@@ -43,7 +45,7 @@ def make_report() -> Response:
         tag=TAG,
         key=Key.REQUIRED,
         query=bodies.ReportsQuery,
-        answers={200: list[shapes.Report]},
+        answers={200: list[Report]},
         refuses=(errors.NotModerator,),
     )
 )
@@ -52,3 +54,26 @@ def list_reports() -> Response:
     api_key = require_key(request)
     wanted = read_query(bodies.ReportsQuery)
     return json_response(services().reports.page(api_key, wanted.state, wanted.page))
+
+
+@blueprint.patch("/reports/<report_id>")
+@documented(
+    Operation(
+        tag=TAG,
+        key=Key.REQUIRED,
+        body=bodies.ReportClosing,
+        answers={200: Report},
+        refuses=(errors.NotModerator, errors.ReportNotFound),
+    )
+)
+def close_report(report_id: str) -> Response:
+    """Close a report, with a note for who reads it later. For moderators."""
+    api_key = require_key(request)
+    note = read_body(bodies.ReportClosing).note
+    return json_response(services().reports.close(api_key, _id(report_id), note))
+
+
+def _id(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= LONGEST_ID):
+        raise errors.ReportNotFound("Reports are named by number.")
+    return int(value)

@@ -5,6 +5,7 @@ from flask import Blueprint, Response, request
 from app.api import bodies, shapes
 from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
+from app.api.limit_shapes import Limits
 from app.api.limits import rates_of
 from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
@@ -30,7 +31,7 @@ def find_user() -> Response:
 
 
 @blueprint.get("/limits")
-@documented(Operation(tag=TAG, key=Key.REQUIRED, answers={200: shapes.Limits}))
+@documented(Operation(tag=TAG, key=Key.REQUIRED, answers={200: Limits}))
 def read_limits() -> Response:
     """Show what the key may do right now: kudos, concurrency, its own limits, and what is left of the rates."""
     uses = services()

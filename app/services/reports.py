@@ -81,12 +81,15 @@ class Reports:
         """Return a page of reports, the newest first. Raises InvalidApiKey and NotModerator."""
         with self._database.statements() as transaction:
             require_moderator(transaction, api_key)
-            reports = list_reports(transaction, state, page=number)
-        dates = ("created_at", "closed_at")
-        return [
-            report | {name: None if report[name] is None else rfc822(report[name]) for name in dates}
-            for report in reports
-        ]
+            return [_dated(report) for report in list_reports(transaction, state, page=number)]
+
+    def close(self, api_key: str, report_id: int, note: str | None) -> dict[str, Any]:
+        """Close a report and return it. Raises InvalidApiKey, NotModerator and ReportNotFound."""
+        with self._database.transaction() as transaction:
+            moderator = require_moderator(transaction, api_key)
+            closed = close_report(transaction, report_id, note)
+        log.info("report.closed", report_id=report_id, by=moderator.user_id)
+        return _dated(closed)
 
 
 def list_reports(transaction: Transaction, state: ReportState, *, page: int = 1) -> list[dict[str, Any]]:
@@ -159,6 +162,12 @@ def _shown(row: Row[Any]) -> dict[str, Any]:
         "closed_at": row.closed_at,
         "note": row.note,
     }
+
+
+def _dated(report: dict[str, Any]) -> dict[str, Any]:
+    """The report with its times as the wire has them."""
+    times = {name: report[name] for name in ("created_at", "closed_at")}
+    return report | {name: None if at is None else rfc822(at) for name, at in times.items()}
 
 
 _WORKER = text("SELECT id, user_id FROM workers WHERE id = :id AND deleted_at IS NULL")

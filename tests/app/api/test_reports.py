@@ -71,6 +71,24 @@ def test_moderators_choose_by_state(world: World, made: Call, get: Call, worker_
     assert get("/reports?state=all&page=2", moderator_key) == []
 
 
+def test_a_moderator_closes_a_report_once(
+    world: World, client: FlaskClient, made: Call, refused: Call, worker_id: str, moderator_key: str
+) -> None:
+    path = f"/reports/{made(world.requester_key, 'worker', worker_id)}"
+
+    def close(note: str | None) -> dict[str, Any]:
+        answer = client.patch(f"/api/v2{path}", json={"note": note}, headers={"apikey": moderator_key})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json or {})
+
+    closed = close("paused")
+    assert (closed["note"], closed["worker"]) == ("paused", "box")
+    assert close(None) == closed
+    assert refused("PATCH", path, world.requester_key, {}) == (403, "NotModerator")
+    assert refused("PATCH", "/reports/999", moderator_key, {}) == (404, "ReportNotFound")
+    assert refused("PATCH", "/reports/first", moderator_key, {}) == (404, "ReportNotFound")
+
+
 @pytest.mark.parametrize(
     ("kind", "target", "code"),
     [

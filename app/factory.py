@@ -15,6 +15,7 @@ from app.api import (
     health,
     internal,
     kudos,
+    pages,
     register,
     reports,
     status,
@@ -67,6 +68,7 @@ def register_routes(app: Flask) -> None:
         app.register_blueprint(reports.blueprint, url_prefix=prefix, name=f"reports_{name}")
     app.register_blueprint(documentation.blueprint)
     app.register_blueprint(register.blueprint)
+    app.register_blueprint(pages.blueprint)
     app.register_blueprint(internal.blueprint)
     app.register_blueprint(health.blueprint)
 

@@ -6,6 +6,7 @@ from cli.accounts import key, user
 from cli.bans import ban, unban
 from cli.database import db
 from cli.filters import filters
+from cli.incident import incident
 from cli.kudos import kudos
 from cli.passkeys import passkey
 from cli.privacy import erase, export
@@ -24,5 +25,11 @@ def main() -> None:
 
 for _of_accounts in (erase, export):
     user.add_command(_of_accounts)
-for _command in (up, down, serve, user, key, passkey, kudos, worker, queue, ban, unban, report, filters, settings, db):
+COMMANDS = (
+    *(up, down, serve, settings, db),
+    *(user, key, passkey, kudos),
+    *(worker, queue, filters, incident),
+    *(ban, unban, report),
+)
+for _command in COMMANDS:
     main.add_command(_command)

@@ -6,6 +6,7 @@ the last wall, not the first.
 
 import logging
 import logging.config
+import sys
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -41,12 +42,19 @@ def _names(process: str) -> Callable[[Any, str, MutableMapping[str, Any]], Mutab
     return add_process
 
 
-def _render(value: Any, **_: Any) -> str:
-    return orjson.dumps(value, default=str).decode()
+def _render(value: Any, **_: Any) -> bytes:
+    return orjson.dumps(value, default=str)
+
+
+def _render_text(value: Any, **_: Any) -> str:
+    return _render(value).decode()
 
 
 def configure_logging(settings: FrontSettings, process: str) -> None:
-    """Send the logs of this process, the libraries' among them, to stderr as JSON lines."""
+    """Send the logs of this process, the libraries' among them, to stderr as JSON lines.
+
+    Our own events are written straight to it: by the standard library's way they cost several times as much.
+    """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         _names(process),
@@ -57,8 +65,8 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
         redact,
     ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[*shared, structlog.processors.JSONRenderer(serializer=_render)],
+        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.horde_log_level)),
         cache_logger_on_first_use=True,
     )
@@ -72,7 +80,7 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
                     "foreign_pre_chain": shared,
                     "processors": [
                         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                        structlog.processors.JSONRenderer(serializer=_render),
+                        structlog.processors.JSONRenderer(serializer=_render_text),
                     ],
                 }
             },

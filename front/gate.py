@@ -53,7 +53,7 @@ _SECRETIVE = re.compile(r"/[^/]{20,}")
 
 LONGEST_METHOD = 16
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 Headers = list[tuple[bytes, bytes]]
 

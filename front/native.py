@@ -184,6 +184,13 @@ class NativeApi:
         """
         return await self._anywhere("GET", f"{_CHAT}/models", self._own)
 
+    async def status_events(self) -> Answer:
+        """One look at the horde, as an event of the status page.
+
+        Raises Unreachable.
+        """
+        return await self._anywhere("GET", "/status/events", self._own)
+
     async def pop(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Pop a job with a worker's own headers.
 

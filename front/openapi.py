@@ -62,6 +62,10 @@ def document() -> Json:
             "/metrics": {"get": _text("Figures of this process.", "text/plain")},
             "/openapi.json": {"get": _state("This document.", {"type": "object"})},
             "/": {"get": _text("How to point a client here.", "text/html")},
+            "/chat": {"get": _text("A page to chat with the models that are online.", "text/html")},
+            "/docs": {"get": _text("This document, for people.", "text/html")},
+            "/pages/{name}": {"get": _asset()},
+            "/status/events": {"get": _status_events()},
         },
         "components": {
             "schemas": {
@@ -143,6 +147,33 @@ def _progress(path: str) -> Json:
             },
             "204": {"description": "Nothing more comes."},
             **refused,
+        },
+    }
+
+
+def _asset() -> Json:
+    content = {kind: {"schema": {"type": "string"}} for kind in ("text/css", "text/javascript", "image/svg+xml")}
+    return {
+        "summary": "A file that the pages need.",
+        "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}],
+        "responses": {
+            "200": {"description": "The file.", "headers": _headers(), "content": content},
+            **_errors(404, 405, 503),
+        },
+    }
+
+
+def _status_events() -> Json:
+    error = {JSON: {"schema": schemas.NATIVE_ERROR}}
+    return {
+        "summary": "The status page's figures as server-sent events, for as long as the page is open.",
+        "responses": {
+            "200": {
+                "description": "Events named `status`, whose data is JSON with the page's part as `html`.",
+                "headers": _headers(),
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            **{str(status): {"description": _STREAM_ERRORS[status], "content": error} for status in (502, 503)},
         },
     }
 

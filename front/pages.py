@@ -1,58 +1,63 @@
-"""The page at `/`, which says how to point a client here, and the document of the routes."""
+"""The front's own pages: how to point a client here, a chat to try it, and the documents of the routes.
+
+The native API's pages (status, register, the operator's texts) are passed on: `front.passthrough`.
+"""
 
 import re
-from html import escape
 
 from quart import Blueprint, Response, request
 
+import pages
+from front import errors
+from front.errors import FrontError
+from front.native import ANONYMOUS_KEY
 from front.openapi import document
 from front.responses import json_response
 from front.wire import encode
 
 _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Chat on a horde</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 1.05rem/1.6 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 1rem; }}
-pre {{ padding: 1rem; border: 1px solid; border-radius: .5rem; overflow-x: auto; font-size: .9rem; }}
-</style>
-</head>
-<body>
-<h1>Chat on a horde</h1>
-<p>Volunteers' machines answer here. Every client that speaks OpenAI's chat completions can ask:
-set its base URL to <code>{base}/v1</code>, and use your key, or none to ask anonymously.
-Whoever runs such a machine can read what you send: send no secrets.</p>
-<pre>curl {base}/v1/chat/completions \\
-  -H "Content-Type: application/json" \\
-  -d '{{"model": "MODEL", "messages": [{{"role": "user", "content": "Hello"}}]}}'</pre>
-<p>Online models: <a href="/v1/models">/v1/models</a> &middot; Get a key: <a href="/register">/register</a> &middot;
-Routes: <a href="/openapi.json">/openapi.json</a></p>
-</body>
-</html>
-"""
-
 
 def pages_blueprint() -> Blueprint:
-    """`GET /` and `GET /openapi.json`."""
+    """`GET /`, `/chat`, `/docs`, `/openapi.json`, and the files that pages need."""
     blueprint = Blueprint("pages", __name__)
     written = encode(document())
 
     @blueprint.get("/")
     async def index() -> Response:
-        host = request.headers.get("Host", "")
-        forwarded = request.headers.get("X-Forwarded-Proto", request.scheme)
-        scheme = "https" if forwarded == "https" else "http"
-        base = f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
-        return Response(_PAGE.format(base=escape(base)), content_type="text/html; charset=utf-8")
+        return _page("connect.html", current="Connect", base=_base())
+
+    @blueprint.get("/chat")
+    async def chat() -> Response:
+        return _page("chat.html", current="Chat", anonymous_key=ANONYMOUS_KEY)
+
+    @blueprint.get("/docs")
+    async def docs() -> Response:
+        html = pages.render("api.html", title="The front of this horde", document="/openapi.json")
+        return Response(html, content_type=pages.HTML, headers=dict(pages.SWAGGER_HEADERS))
 
     @blueprint.get("/openapi.json")
     async def openapi() -> Response:
         return json_response(written)
 
+    @blueprint.get("/pages/<name>")
+    async def asset(name: str) -> Response:
+        found = pages.ASSETS.get(name)
+        if found is None:
+            raise FrontError(errors.unknown_route("GET", f"{pages.FOLDER}{name[: errors.LONGEST_ECHO]}"))
+        return Response(found.body, headers=found.headers)
+
     return blueprint
+
+
+def _page(template: str, **values: object) -> Response:
+    html = pages.render(template, through_front=True, **values)
+    return Response(html, content_type=pages.HTML, headers=dict(pages.HEADERS))
+
+
+def _base() -> str:
+    """This address as its client wrote it; nothing when it wrote something else."""
+    host = request.headers.get("Host", "")
+    forwarded = request.headers.get("X-Forwarded-Proto", request.scheme)
+    scheme = "https" if forwarded == "https" else "http"
+    return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""

@@ -28,6 +28,9 @@ PATHS = (
     "/api/ui/<path:rest>",
     "/register",
     "/status",
+    "/privacy",
+    "/terms",
+    "/sponsors",
     "/.well-known/<path:rest>",
 )
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]

@@ -19,11 +19,13 @@ from front.metrics import FrontMetrics
 from front.native import Answer, Caller, NativeApi, Unreachable
 
 TRIES = 3
+"""How often a root may have received the request; a call that reached none is not counted."""
+
 WITHIN_SECONDS = 10.0
 TRY_SECONDS = 5.0
 
-PAUSES_SECONDS = (0.3, 1.5)
-"""Before the second and the third try, when there is no other root to go to."""
+PAUSES_SECONDS = (0.3, 1.5, 2.0)
+"""Before each further call, when there is no other root to go to; the last is used again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +71,36 @@ class NotAccepted(Exception):
 
 
 async def submit(native: NativeApi, order: Order, metrics: FrontMetrics) -> Accepted:
-    """Submit, at most three times within ten seconds.
+    """Submit, at most three times within ten seconds; a root that takes no connections is waited for as long.
 
     Raises NotAccepted.
     """
     headers = native.headers_for(order.caller) | order.headers()
     give_up = time.monotonic() + WITHIN_SECONDS
-    doubtful = False
     roots = native.roots.in_turn()
-    for attempt in range(TRIES):
-        root = roots[attempt % len(roots)]
-        if attempt >= len(roots):
-            await asyncio.sleep(PAUSES_SECONDS[attempt - 1] * around_one())
-        left = give_up - time.monotonic()
-        if left <= 0:
-            break
-        if attempt:
+    calls, tries, doubtful = 0, 0, False
+    while tries < TRIES and (left := give_up - time.monotonic()) > 0:
+        root = roots[calls % len(roots)]
+        calls += 1
+        if calls > 1:
             metrics.submit_retried()
         try:
             answer = await native.submit(root, order.body, headers, min(TRY_SECONDS, left))
         except Unreachable as lost:
+            tries += lost.sent
             doubtful = doubtful or lost.sent
-            continue
-        accepted = _accepted(answer)
-        if accepted is not None:
-            return accepted
-        if (refusal := answer.refusal()) is not None:
-            problem = errors.from_native(answer.status, refusal, answer.headers.get("Retry-After"))
-            raise NotAccepted(problem, refused=True, doubtful=doubtful)
-        # Whoever answered this was not the horde, or not in its right mind.
-        doubtful = doubtful or answer.status < 400 or answer.status >= 500
+        else:
+            tries += 1
+            accepted = _accepted(answer)
+            if accepted is not None:
+                return accepted
+            if (refusal := answer.refusal()) is not None:
+                problem = errors.from_native(answer.status, refusal, answer.headers.get("Retry-After"))
+                raise NotAccepted(problem, refused=True, doubtful=doubtful)
+            # Whoever answered this was not the horde, or not in its right mind.
+            doubtful = doubtful or answer.status < 400 or answer.status >= 500
+        if calls >= len(roots) and tries < TRIES:
+            await asyncio.sleep(PAUSES_SECONDS[min(calls, len(PAUSES_SECONDS)) - 1] * around_one())
     raise NotAccepted(errors.unreachable(), refused=False, doubtful=doubtful)
 
 

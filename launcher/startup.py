@@ -160,6 +160,7 @@ class Startup:
         plan = self._plan
         self._progress.say("the horde is up")
         print(f"\n  base URL   {plan.front_url}/v1\n  API key    {plan.secrets.demo_key}")
+        print(f"  browser    {plan.front_url}/chat and {plan.front_url}/status")
         print(f"  all else   {plan.home.endpoints}\n")
         if plan.options.with_worker:
             print(f"{_curl(plan)}\n")

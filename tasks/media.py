@@ -1,6 +1,5 @@
 """Tasks of the `media` queue: images, offloaded messages, and what both leave in the object store."""
 
-from functools import lru_cache
 from uuid import UUID
 
 from app.adapters.image_decoder import ImageDecoder
@@ -10,24 +9,13 @@ from app.services.offload_messages import offload_messages
 from app.services.prepare_images import PrepareImages
 from config.settings import get_settings
 from tasks.celery_app import celery, runtime
+from tasks.once import once
 
-SOFT_SECONDS = 90
-HARD_SECONDS = 100
-
-
-@lru_cache(maxsize=1)
-def _prepare() -> PrepareImages:
-    """Return this process's use case; its decoder stays from task to task."""
-    return PrepareImages(runtime(), ImageDecoder(get_settings()))
+_prepare = once(lambda: PrepareImages(runtime(), ImageDecoder(get_settings())))
+"""This process's use case: its decoder takes the images of all threads in turn."""
 
 
-@celery.task(
-    name=TaskName.PREPARE_IMAGES.value,
-    max_retries=2,
-    default_retry_delay=1,
-    soft_time_limit=SOFT_SECONDS,
-    time_limit=HARD_SECONDS,
-)
+@celery.task(name=TaskName.PREPARE_IMAGES.value, max_retries=2, default_retry_delay=1)
 def prepare(request_id: str) -> None:
     """Prepare the images of one request and let it into the queue."""
     _prepare()(UUID(request_id))

@@ -9,6 +9,7 @@ UPTIME_SECONDS = 30.0
 ERASE_SECONDS = 60.0
 VACUUM_SECONDS = 30.0
 SPEEDS_SECONDS = 15.0
+HISTORY_SECONDS = 15.0
 FORGET_SECONDS = 3600.0
 DELETE_SECONDS = 10.0
 ORPHANS_SECONDS = 600.0
@@ -26,6 +27,7 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, object]]:
         TaskName.VACUUM_QUEUE: VACUUM_SECONDS,
         TaskName.REFRESH_QUEUE: settings.queue_refresh_seconds,
         TaskName.MEASURE_SPEEDS: SPEEDS_SECONDS,
+        TaskName.NOTE_MINUTE: HISTORY_SECONDS,
         TaskName.COUNT_GENERATIONS: settings.statistics_seconds,
         TaskName.FORGET_MESSAGES: FORGET_SECONDS,
         TaskName.DELETE_OBJECTS: DELETE_SECONDS,

@@ -12,7 +12,7 @@ from tasks.celery_app import celery, runtime
 
 HARD_MARGIN_SECONDS = 2
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 _limit = get_settings().schema_limit_seconds
 

@@ -1,8 +1,8 @@
 """Tasks of the `upkeep` queue: rescue, retention, and the hot queue's vacuum."""
 
 from app.domain.task_names import TaskName
+from app.services import history, statistics
 from app.services import refresh_queue as refreshing
-from app.services import statistics
 from app.services import sweep as sweeping
 from app.services.suspicions import suspect_speeds
 from app.services.worker_messages import forget_expired
@@ -38,6 +38,12 @@ def measure_speeds() -> None:
     """Measure how fast the online workers are, by model, and note whose speed nobody can believe."""
     refreshing.measure_speeds(runtime())
     suspect_speeds(runtime())
+
+
+@celery.task(name=TaskName.NOTE_MINUTE.value, max_retries=0)
+def note_minute() -> None:
+    """Look at the horde for the status page's charts; the last look of a minute stays."""
+    history.note_minute(runtime())
 
 
 @celery.task(name=TaskName.COUNT_GENERATIONS.value, max_retries=0)

@@ -26,6 +26,15 @@ def services() -> Iterator[LocalServices]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def quiet_redis(services: LocalServices) -> Iterator[str]:
+    """URL of a Valkey that no process of a horde reads or writes."""
+    redis = services.make_redis("quiet-redis")
+    redis.start()
+    yield redis.service.url
+    redis.stop()
+
+
 def as_admin(services: LocalServices, *statements: str) -> None:
     """Run statements outside a transaction, from the database that no test uses."""
     engine = create_engine(
@@ -102,4 +111,5 @@ def horde(running_horde: HordeProcesses) -> Iterator[HordeProcesses]:
     for name in PROCESSES:
         if not running_horde.is_alive(name):
             running_horde.start(name)
+    running_horde.cancel_open()
     running_horde.require_sound()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from select import select
+from threading import Lock
 from time import monotonic
 from typing import IO
 
@@ -31,7 +32,7 @@ _OUTCOMES = {
     BROKEN: "broken",
 }
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class DecoderDied(Exception):
@@ -54,10 +55,11 @@ def decode_seconds(settings: Settings) -> float:
 
 
 class ImageDecoder:
-    """One child at a time, started when it is needed and kept for the next image."""
+    """One child at a time, started when it is needed and kept for the next image; threads take turns."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._turn = Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._jobs = 0
 
@@ -66,19 +68,8 @@ class ImageDecoder:
 
         Raises BadImage, or DecoderDied when the child did not survive it.
         """
-        child = self._ready_child()
-        self._jobs += 1
-        try:
-            with DECODE_SECONDS.time():
-                answer = self._exchange(child, data)
-        except BaseException as error:
-            # An answer that was not read to its end would be taken for the next image's.
-            self.close()
-            if not isinstance(error, OSError):
-                raise
-            IMAGES_DECODED.labels("died").inc()
-            log.warning("decoder.died", error=type(error).__name__, size=len(data))
-            raise DecoderDied from None
+        with self._turn:
+            answer = self._answer(data)
         kind = answer[:1]
         IMAGES_DECODED.labels(_OUTCOMES[kind]).inc()
         if kind == JPEG:
@@ -88,6 +79,21 @@ class ImageDecoder:
             too_large=kind == TOO_LARGE,
             bad_shape=kind == BAD_SHAPE,
         )
+
+    def _answer(self, data: bytes) -> bytes:
+        child = self._ready_child()
+        self._jobs += 1
+        try:
+            with DECODE_SECONDS.time():
+                return self._exchange(child, data)
+        except BaseException as error:
+            # An answer that was not read to its end would be taken for the next image's.
+            self.close()
+            if not isinstance(error, OSError):
+                raise
+            IMAGES_DECODED.labels("died").inc()
+            log.warning("decoder.died", error=type(error).__name__, size=len(data))
+            raise DecoderDied from None
 
     def close(self) -> None:
         """End the child, whatever it does."""

@@ -43,7 +43,7 @@ ACKNOWLEDGED_MILLISECONDS = 60_000
 
 LEASES_LOST = Counter("horde_lease_writes_lost", "Steps of a lease that Redis did not take.", ["step"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ MISSING_CODES = frozenset({"NoSuchKey", "404", "NotFound"})
 
 STORE_CALLS = Counter("horde_store_calls", "Calls of the object store.", ["call", "outcome"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 Returned = TypeVar("Returned")
 

@@ -30,7 +30,7 @@ VERDICT_TTL_SECONDS = 60
 SIGNALS_SENT = Counter("horde_signals_sent", "Signals published on Redis.", ["kind"])
 SIGNALS_LOST = Counter("horde_signals_lost", "Signals that could not be published.", ["kind"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class RedisBus:
@@ -158,6 +158,30 @@ class RedisBus:
             self._redis.set(key, value, px=max(1, int(1000 * seconds)))
         except RedisError as error:
             self._note_failure("write", error)
+
+    def note(self, key: str, place: int, value: bytes, most: int) -> None:
+        """Keep a value at a whole-numbered place of a series, of which the last `most` places are kept."""
+        if self._breaker.is_open:
+            return
+        try:
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.zremrangebyscore(key, place, place)
+            pipeline.zadd(key, {value: place})
+            pipeline.zremrangebyscore(key, "-inf", place - most)
+            pipeline.execute()
+        except RedisError as error:
+            self._note_failure("note", error)
+
+    def noted(self, key: str, since: int) -> list[bytes]:
+        """Return the values of a series from a place on; none while Redis is away."""
+        if self._breaker.is_open:
+            return []
+        try:
+            found: Any = self._redis.zrange(key, since, "+inf", byscore=True)
+        except RedisError as error:
+            self._note_failure("noted", error)
+            return []
+        return list(found)
 
     def add_up(self, counts: Iterable[tuple[str, int, int]]) -> list[int]:
         """Add to counters, each kept for so many seconds, in one round trip; return them, or nothing without Redis."""

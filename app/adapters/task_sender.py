@@ -17,7 +17,7 @@ REST_SECONDS = 2.0
 MESSAGES_SENT = Counter("horde_task_messages_sent", "Celery messages sent.", ["task"])
 MESSAGES_LOST = Counter("horde_task_messages_lost", "Celery messages that could not be sent.", ["task"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class TaskSender:

@@ -128,3 +128,24 @@ REGISTER_FORM: Schema = {
     "required": ["username"],
 }
 """The register page's form."""
+
+KEY_FORM: Schema = {
+    "x-media-type": "application/x-www-form-urlencoded",
+    "type": "object",
+    "properties": {"key": {"type": "string"}},
+    "required": ["key"],
+}
+"""The form of the status page that asks for the kudos of a key."""
+
+STATUS_EVENT: Schema = {
+    "x-media-type": "text/event-stream",
+    "description": "One event; the browser comes back for the next.",
+    "type": "object",
+    "properties": {
+        "event": {"const": "status"},
+        "data": {"type": "string", "description": "JSON with the changing part of the page as `html`."},
+        "retry": {"type": "integer", "description": "Milliseconds after which the browser asks again."},
+    },
+    "required": ["event", "data", "retry"],
+}
+"""What the status page is told: each event of the stream."""

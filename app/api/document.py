@@ -178,6 +178,8 @@ def _refusals(rule: Rule, operation: Operation) -> Iterable[type[errors.HordeErr
 def _meaning(body: Any) -> str:
     if isinstance(body, str):
         return "A page." if body == "text/html" else "Text."
+    if isinstance(body, Mapping):
+        return str(body["description"])
     described = body if isinstance(body, type) and issubclass(body, BaseModel) else None
     return " ".join((described.__doc__ or "").split()) if described else "A list."
 

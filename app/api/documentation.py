@@ -3,30 +3,18 @@
 from functools import lru_cache
 from importlib.resources import as_file, files
 
-from flask import Blueprint, Flask, Response, current_app, render_template, request, send_from_directory
+from flask import Blueprint, Flask, Response, current_app, request, send_from_directory
 
+import pages
 from app.api.document import VERSION, build_document
 from app.api.errors import json_response
 
-UI_ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"})
+UI_ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js"})
 """What of the UI's package the page needs; nothing is fetched from elsewhere."""
 
-START = """window.onload = () => SwaggerUIBundle({
-  url: "/api/openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null,
-});
-"""
-
-PAGE_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-        "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 DAY_SECONDS = 86_400
 
-blueprint = Blueprint("documentation", __name__, template_folder="templates")
+blueprint = Blueprint("documentation", __name__)
 
 
 @blueprint.get("/api/openapi.json")
@@ -39,13 +27,8 @@ def document() -> Response:
 @blueprint.get("/api/")
 def page() -> Response:
     """Show the document to people."""
-    return Response(render_template("api.html"), content_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
-
-
-@blueprint.get("/api/ui/start.js")
-def start() -> Response:
-    """Start the page."""
-    return Response(START, content_type="text/javascript; charset=utf-8")
+    html = pages.render("api.html", title="Native API of this horde", document="/api/openapi.json")
+    return Response(html, headers=dict(pages.SWAGGER_HEADERS), content_type=pages.HTML)
 
 
 @blueprint.get("/api/ui/<name>")

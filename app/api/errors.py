@@ -22,7 +22,7 @@ from app.domain.errors import (
 
 RETRY_AFTER_SECONDS = 2
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def json_response(body: Any, status: int = 200) -> Response:

@@ -1,26 +1,17 @@
 """The register page: a form, then the key, once (wire reference 2.9)."""
 
-from flask import Blueprint, Response, make_response, render_template, request
+from flask import Blueprint, Response, request
 
 from app.api import contract_schemas
 from app.api.callers import read_caller
 from app.api.operations import Operation, documented
+from app.api.pages import page
 from app.api.services import services
 from app.domain.errors import AddressBanned, BadRequest, RegistrationClosed, TooManyCalls
 from app.domain.rate_limits import spoken
 from app.services.registration import LONGEST_NAME, SHORTEST_NAME, Registered
 
-blueprint = Blueprint("register", __name__, template_folder="templates")
-
-HEADERS = {
-    # The page shows a secret: no cache, no frame, no script, and no address of it to others.
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+blueprint = Blueprint("register", __name__)
 
 
 @blueprint.get("/register")
@@ -65,12 +56,13 @@ def _username() -> str:
 
 
 def _page(status: int = 200, *, problem: str = "", username: str = "", made: Registered | None = None) -> Response:
-    html = render_template(
+    return page(
         "register.html",
+        status,
+        current="Register",
         problem=problem,
         username=username,
         made=made,
         shortest=SHORTEST_NAME,
         longest=LONGEST_NAME,
     )
-    return make_response(html, status, HEADERS)

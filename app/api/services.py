@@ -30,6 +30,7 @@ from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.shared_keys import SharedKeys
 from app.services.statistics import Statistics
+from app.services.status_page import StatusPage
 from app.services.submit_reply import SubmitReply
 from app.services.submit_request import SubmitRequest
 from app.services.submit_text import SubmitText
@@ -70,6 +71,7 @@ class NativeServices:
     modes: Modes
     performance: Performance
     statistics: Statistics
+    status_page: StatusPage
     filters: FilterRoutes
     documents: Documents
     reports: Reports
@@ -113,6 +115,7 @@ def build_services(runtime: Runtime) -> NativeServices:
         modes=modes,
         performance=Performance(runtime, online, queue_info, statistics),
         statistics=statistics,
+        status_page=StatusPage(runtime, online, queue_info),
         filters=FilterRoutes(runtime),
         documents=Documents(runtime.settings.documents_folder),
         reports=Reports(runtime),

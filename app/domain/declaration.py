@@ -101,6 +101,12 @@ class Declaration:
         """The accounts behind `priority_usernames`."""
         return tuple(int(name.rpartition("#")[2]) for name in self.priority_usernames)
 
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Every model that requests may name to reach this worker, its chat model first."""
+        chat = (self.model_id,) if self.chat_jobs and self.model_id else ()
+        return tuple(dict.fromkeys((*chat, *(self.models if self.prompt_jobs else ()))))
+
     def limit(self, name: str) -> float | None:
         """A limit of chat jobs; None when there is none.
 

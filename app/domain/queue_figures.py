@@ -74,6 +74,11 @@ class QueueFigures:
     at: float
     classes: Mapping[int, ClassFigures]
 
+    @property
+    def entries(self) -> int:
+        """Slots that wait."""
+        return int(sum(figures.whole.entries for figures in self.classes.values()))
+
     def encode(self) -> bytes:
         """The figures as they are kept in Redis."""
         classes = [

@@ -18,6 +18,9 @@ QUEUE_FIGURES = "horde:queue:figures"
 QUEUE_REFRESH_REST = "horde:queue:rest"
 """There while the refresh rests after a count."""
 
+HISTORY = "horde:history"
+"""Sorted set of one look at the horde a minute, by the minute; of an hour."""
+
 HEARTBEATS = "horde:heartbeats"
 """Sorted set of the running jobs whose workers post progress, by the time of the last post in milliseconds."""
 

@@ -27,6 +27,7 @@ class TaskName(StrEnum):
     SWEEP = "upkeep.sweep"
     ERASE_BODIES = "upkeep.erase_bodies"
     REFRESH_QUEUE = "upkeep.refresh_queue"
+    NOTE_MINUTE = "upkeep.note_minute"
     MEASURE_SPEEDS = "upkeep.measure_speeds"
     COUNT_GENERATIONS = "upkeep.count_generations"
     FORGET_MESSAGES = "upkeep.forget_messages"

@@ -5,6 +5,7 @@ from app.models.ban import Ban
 from app.models.base import Base
 from app.models.filter import Filter
 from app.models.generation import Generation, Reply
+from app.models.incident import Incident
 from app.models.known_model import KnownModel
 from app.models.ledger import KudosTotal, KudosTransfer, LedgerEntry
 from app.models.media import RequestMedia
@@ -26,6 +27,7 @@ __all__ = [
     "Generation",
     "Heartbeat",
     "HordeRequest",
+    "Incident",
     "KeySpending",
     "KnownModel",
     "KudosTotal",

@@ -53,7 +53,7 @@ MAINTENANCE = (
     f"This worker failed more than {ABORTS_AN_HOUR} jobs within an hour. Find out why, then end its maintenance."
 )
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def count_abort(runtime: Runtime, transaction: Transaction, worker_id: UUID, popped_at: datetime, fault: str) -> None:

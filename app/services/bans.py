@@ -20,7 +20,7 @@ UNBANNABLE = {
     AccountKind.SERVICE: "A service account has no requests of its own. Give it another passkey: horde passkey rotate.",
 }
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def ban_account(transaction: Transaction, account: Account, reason: str | None, hours: float | None) -> datetime | None:

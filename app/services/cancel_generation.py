@@ -20,7 +20,7 @@ from app.services.transitions import guard
 
 CANCELLED = Counter("horde_generations_cancelled", "Streamed generations settled on what was posted.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def streamed_job(transaction: Transaction, request_id: UUID) -> Row[Any] | None:

@@ -22,7 +22,7 @@ from config.fault_points import FaultPoint, reach
 TRIES = 5
 """Times that a cancel follows a request from one worker to the next before it gives up."""
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class CancelRequest:

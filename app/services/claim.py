@@ -21,6 +21,10 @@ from app.domain.text_request import ONE_BY_ONE
 from app.services.transitions import LIVES_ON, guard
 from app.services.walks import Walks
 
+OFFLOADED = """(SELECT m.folder FROM request_media m
+    WHERE m.request_id = {request} AND m.offloaded_at IS NOT NULL) AS offloaded"""
+"""Where a request's messages were stored as an object; NULL when they were not."""
+
 HEADS = 4
 """Entries that each class gives at first."""
 
@@ -286,7 +290,8 @@ def _statement(heads: int) -> TextClause:
         LEFT JOIN (
             SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,
                    moved.streams AS streamed, moved.max_context_length, moved.created_at, moved.ttl, b.contract,
-                   CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt
+                   CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt,
+                   {OFFLOADED.format(request="moved.id")}
             FROM born, moved JOIN request_bodies b ON b.request_id = moved.id
             ORDER BY born.slot
         ) job ON true

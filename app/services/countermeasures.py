@@ -34,7 +34,7 @@ FRESH_SECONDS = 2.0
 MOST_TIMEOUTS = 100_000
 SUSPICION_MEMORY_SECONDS = 24 * 3600
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class Timeouts:

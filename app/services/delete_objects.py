@@ -19,7 +19,7 @@ ORPHANS_AT_ONCE = 20_000
 
 OBJECTS_DELETED = Counter("horde_objects_deleted", "Folders deleted from the object store.", ["why"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def delete_objects(runtime: Runtime) -> int:

@@ -15,7 +15,7 @@ from app.domain.errors import NotFound
 
 DOCUMENTS = ("terms", "privacy", "sponsors")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class NewsItem(BaseModel):

@@ -28,7 +28,7 @@ from app.services.passkeys import PASSKEY_BYTES, set_passkey
 from app.services.runtime import Runtime
 from app.services.suspicions import forget_suspicions
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class EditUser:

@@ -18,7 +18,7 @@ STUB = "erased"
 PATIENT = text("SET LOCAL statement_timeout = '10min'")
 """For a transaction that walks through everything of an account, however much that is."""
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

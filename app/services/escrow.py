@@ -15,7 +15,7 @@ from app.services.suspicions import IS_SUSPICIOUS
 
 BATCH = 200
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def review_escrow(runtime: Runtime) -> None:

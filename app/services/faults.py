@@ -19,7 +19,7 @@ from config.fault_points import FaultPoint, reach
 GENERATIONS_FAILED = Counter("horde_generations_failed", "Generations that delivered nothing.", ["state", "fault"])
 OTHER_FAULT = "other"
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 UNDER_WAY = frozenset({RequestState.QUEUED, RequestState.PROCESSING})
 """States of a request that can have a slot at a worker: others of its slots may still be queued."""

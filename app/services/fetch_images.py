@@ -34,7 +34,7 @@ PLACES_OF_A_HOST = 6
 
 FETCHES_DEFERRED = Counter("horde_image_fetches_deferred", "Requests that wait because their image's host is busy.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class HostBusy(Exception):

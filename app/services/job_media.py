@@ -26,7 +26,7 @@ from app.services.runtime import Runtime
 from app.services.stage_images import PREFIX, offloaded_key
 from app.services.transitions import move_generation
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class JobMedia:
@@ -51,11 +51,13 @@ class JobMedia:
         return False
 
     def completed(
-        self, payload: dict[str, Any], transports: Set[str], *, request_id: UUID, generation_id: UUID
+        self, payload: dict[str, Any], transports: Set[str], *, folder: str | None, generation_id: UUID
     ) -> dict[str, Any] | None:
-        """Return the payload as the worker gets it; None when the job had to be given back."""
+        """Return the payload as the worker gets it; None when the job had to be given back.
+
+        `folder` is where the messages were offloaded to, if they were.
+        """
         keys = [key for key in image_keys(payload["messages"]) if key.startswith(PREFIX)]
-        folder = self._offloaded(request_id) if Transport.MESSAGES_URL in transports else None
         way = carriage(transports, offloaded=folder is not None, has_images=bool(keys))
         if way is Carriage.OFFLOADED and folder is not None:
             rest = {name: value for name, value in payload.items() if name != "messages"}
@@ -82,10 +84,6 @@ class JobMedia:
     def _signed(self, key: str, content_type: str) -> str:
         return self._runtime.store.signed_url(key, content_type, self._runtime.settings.media_url_seconds)
 
-    def _offloaded(self, request_id: UUID) -> str | None:
-        with self._runtime.database.statements() as transaction:
-            return transaction.execute(_OFFLOADED, {"id": request_id}).scalar_one_or_none()
-
     def _give_up(self, generation_id: UUID) -> None:
         """Fault a request whose images are not in the store any more: no worker could ever have them."""
         fault = {
@@ -102,6 +100,3 @@ class JobMedia:
             )
             end_request(self._runtime, transaction, row.request_id, RequestState.FAULTED, fault=fault)
         log.error("images.lost", generation_id=str(generation_id))
-
-
-_OFFLOADED = text("SELECT folder FROM request_media WHERE request_id = :id AND offloaded_at IS NOT NULL")

@@ -20,7 +20,7 @@ from app.services.runtime import Runtime
 FRESH_SECONDS = 1.0
 """A mode that was set is in force in every process after this long."""
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class Modes:

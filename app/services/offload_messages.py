@@ -20,7 +20,7 @@ TURN_SECONDS = 30.0
 
 MESSAGES_OFFLOADED = Counter("horde_messages_offloaded", "Conversations stored as one object.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def offload_messages(runtime: Runtime, request_id: UUID) -> None:

@@ -61,13 +61,11 @@ def _needs(requirements: Requirements) -> str:
 
 def _worker(row: RowMapping) -> dict[str, Any]:
     declaration = Declaration.from_stored(row["declaration"])
-    chat = (declaration.model_id,) if declaration.chat_jobs and declaration.model_id else ()
-    text_models = declaration.models if declaration.prompt_jobs else ()
     return {
         "name": row["name"],
         "id": str(row["id"]),
         "owner": alias_of(row["username"], row["user_id"]),
-        "models": ", ".join(dict.fromkeys((*chat, *text_models))),
+        "models": ", ".join(declaration.served),
         "threads": declaration.threads,
         "seen_seconds": row["seen_seconds"],
         "maintenance": row["maintenance"],

@@ -26,7 +26,7 @@ from app.domain.text_request import text_payload
 from app.domain.worker_profile import message_object
 from app.services.accounts import digest, refused_key
 from app.services.banned import BAN_COLUMNS, BAN_OF, refuse_banned
-from app.services.claim import Asking, Wish, claim
+from app.services.claim import OFFLOADED, Asking, Wish, claim
 from app.services.job_media import JobMedia
 from app.services.online import OnlineWorkers
 from app.services.progress import new_lease
@@ -47,7 +47,7 @@ REFUSED_WORD_TRIES = 4
 POPS = Counter("horde_pops", "Pops answered.", ["job"])
 QUEUED_SECONDS = Histogram("horde_queued_seconds", "Time from queued to popped.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ class Job:
     model: str | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     messages: Sequence[Mapping[str, Any]] = ()
+    offloaded: str | None = None
 
     @property
     def id(self) -> UUID | None:
@@ -120,10 +121,10 @@ class Pop:
 
     def _with_media(self, job: Job, declaration: Declaration) -> Job:
         """Put images and offloaded messages into a chat job, now that nothing is locked (images I5)."""
-        if job.payload is None or job.request_id is None or job.id is None or not job.is_chat:
+        if job.payload is None or job.id is None or not job.is_chat:
             return job
         payload = self._media.completed(
-            job.payload, declaration.image_transports, request_id=job.request_id, generation_id=job.id
+            job.payload, declaration.image_transports, folder=job.offloaded, generation_id=job.id
         )
         return Job(worker_id=job.worker_id) if payload is None else replace(job, payload=payload)
 
@@ -282,6 +283,7 @@ def _job(popping: _Popping, rows: Sequence[Row[Any]], ttl: int) -> Job:
         payload=_payload(first, popping.declaration),
         ttl_seconds=ttl,
         model=first.model,
+        offloaded=first.offloaded,
     )
 
 
@@ -356,9 +358,10 @@ _NOT_STREAMED = text("UPDATE generations SET streamed = false WHERE id = :id AND
 
 # The jobs of one pop were born in one statement, so they share its time.
 _LEASED = text(
-    """
+    f"""
     SELECT g.id AS generation_id, g.request_id, g.deadline_at, g.streamed, g.model, r.is_chat, r.max_length,
-           r.max_context_length, b.contract, CASE WHEN NOT r.is_chat THEN b.prompt END AS prompt
+           r.max_context_length, b.contract, CASE WHEN NOT r.is_chat THEN b.prompt END AS prompt,
+           {OFFLOADED.format(request="r.id")}
     FROM generations first
     JOIN generations g ON g.request_id = first.request_id AND g.worker_id = first.worker_id
         AND g.popped_at = first.popped_at
@@ -366,5 +369,5 @@ _LEASED = text(
     JOIN request_bodies b ON b.request_id = r.id
     WHERE first.id = :id AND g.state = 'leased'
     ORDER BY g.slot
-    """
+    """  # noqa: S608 - the fragment is a constant
 )

@@ -38,7 +38,7 @@ BASE64_GROWTH = 4 / 3
 
 PREPARE_SECONDS = Histogram("horde_image_prepare_seconds", "Time from a request with images to its queue entry.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class PrepareImages:

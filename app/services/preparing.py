@@ -28,7 +28,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 
 REQUESTS_PREPARED = Counter("horde_image_requests", "Requests with images that left `preparing`.", ["outcome"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def next_task(sources: Sequence[Mapping[str, Any]]) -> TaskName:

@@ -30,7 +30,7 @@ RETRY_AFTER_SECONDS = 2
 
 POSTS = Counter("horde_progress_posts", "Progress posts of workers.", ["outcome"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

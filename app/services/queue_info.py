@@ -84,13 +84,13 @@ class QueueInfo:
     def known_entries(self) -> int:
         """Return how many jobs waited at the last count; 0 while nobody counts, without a look at the queue."""
         figures = self._current()
-        return 0 if figures is None else int(sum(counted.whole.entries for counted in figures.classes.values()))
+        return 0 if figures is None else figures.entries
 
     def _current(self) -> QueueFigures | None:
         if time.monotonic() - self._looked_at < FRESH_SECONDS:
             return self._figures
         self._looked_at = time.monotonic()
-        self._figures = _decoded(self._runtime.bus.read(QUEUE_FIGURES))
+        self._figures = read_figures(self._runtime)
         self._skipped.clear()
         self._shared.clear()
         return self._figures
@@ -127,7 +127,9 @@ _SHORT_LOOK = text(
 )
 
 
-def _decoded(payload: bytes | None) -> QueueFigures | None:
+def read_figures(runtime: Runtime) -> QueueFigures | None:
+    """Return the queue as it was counted last; None while nobody counts, or Redis is away."""
+    payload = runtime.bus.read(QUEUE_FIGURES)
     if payload is None:
         return None
     try:

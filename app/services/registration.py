@@ -14,7 +14,7 @@ from app.services.runtime import Runtime
 
 SHORTEST_NAME, LONGEST_NAME = 3, 30
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 from app.services.transitions import move_generation
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class ReleaseJob:

@@ -26,7 +26,7 @@ from app.services.workers import unknown_worker
 
 PAGE = 50
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from app.services.transitions import move_generation
 FAULT = "schema_too_costly"
 """Fault of such a generation; it counts towards no worker's aborts."""
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def fault_for_schema(runtime: Runtime, generation_id: UUID) -> bool:

@@ -27,7 +27,7 @@ from config.fault_points import FaultPoint, reach
 
 SLOW_VERDICTS_REST_SECONDS = 5.0
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ from config.fault_points import FaultPoint, reach
 ANONYMOUS_KEY_LENGTH = 22
 REQUESTS_ACCEPTED = Counter("horde_requests_accepted", "Chat requests stored.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

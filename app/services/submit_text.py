@@ -35,7 +35,7 @@ SIZE_OF_ANY_MODEL = 13.0
 
 ACCEPTED = Counter("horde_text_requests_accepted", "Text requests stored.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from app.services.runtime import Runtime
 from app.services.submit_reply import Receipt, load_job
 from app.services.verify_generation import SETTLEMENT_DEBOUNCE_KEY, SETTLEMENT_DEBOUNCE_MILLISECONDS
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 ACCEPTED = frozenset({GenerationState.VERIFIED, GenerationState.SETTLED})
 OPEN = (GenerationState.LEASED, GenerationState.TIMED_OUT)

@@ -16,7 +16,7 @@ SLOWEST_THAT_MATTERS = 30.0
 
 SUSPICIONS = Counter("horde_suspicions", "Occasions that made an account or a worker suspicious.", ["reason"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 IS_SUSPICIOUS = f"""
     ((SELECT count(*) FROM (SELECT 1 FROM suspicions s WHERE s.user_id = {{account}} LIMIT {SUSPICIOUS_FROM}) seen)

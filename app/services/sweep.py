@@ -41,7 +41,7 @@ LONG_QUEUE = 500
 WAITING = Gauge("horde_rows_waiting", "Rows that wait in a transitional state past their time.", ["state"])
 RESCUED = Counter("horde_rows_rescued", "Rows that the sweep gave a new turn or an end.", ["state"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def sweep(runtime: Runtime) -> None:

@@ -41,7 +41,7 @@ from config.fault_points import FaultPoint, reach
 
 LONGEST_IDEMPOTENCY_KEY = 255
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

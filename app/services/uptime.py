@@ -12,7 +12,7 @@ from app.services.runtime import Runtime
 
 BATCH = 500
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def reward_uptime(runtime: Runtime) -> int:

@@ -34,7 +34,7 @@ REFUSAL_LENGTH = 1000
 
 VERDICTS = Counter("horde_verdicts", "Replies judged.", ["verdict"])
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def verify_generation(runtime: Runtime, generation_id: UUID) -> None:

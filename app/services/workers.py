@@ -22,7 +22,7 @@ from app.domain.worker_profile import View, WorkerEdit, WorkerFacts, message_obj
 from app.services.accounts import Caller, alias_of, authenticate
 from app.services.runtime import Runtime
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 DEFAULT_MAINTENANCE = "The owner of this worker put it into maintenance."
 

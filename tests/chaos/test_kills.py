@@ -44,7 +44,7 @@ def test_a_request_whose_front_died_still_ends_and_is_charged_once(horde: HordeP
 
 def test_a_backend_that_died_costs_its_requester_nothing(horde: HordeProcesses) -> None:
     with Asking(horde, "[[delay=2]]Killing the backend.") as asking:
-        asking.wait_for("leased")
+        wait_until(lambda: horde.backend_calls() == 1, 30, "the backend is not called")
         horde.kill("backend")
         horde.start("backend")
         wait_until(lambda: "leased" not in asking.generation_states(), 30, "the worker does not notice")

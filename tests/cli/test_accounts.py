@@ -8,16 +8,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from tests.support.services import LocalServices
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(services: LocalServices, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(quiet_redis: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command of `horde` on this test's database."""
     monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("REDIS_URL", services.redis_url)
+    monkeypatch.setenv("REDIS_URL", quiet_redis)
     return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
 
 

@@ -9,16 +9,15 @@ from sqlalchemy import create_engine, text
 
 from cli.main import main
 from config.settings import load_settings
-from tests.support.services import LocalServices
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(services: LocalServices, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(quiet_redis: str, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `horde` with these words, over a database of the test's own."""
     monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("REDIS_URL", services.redis_url)
+    monkeypatch.setenv("REDIS_URL", quiet_redis)
 
     def horde(*words: str) -> Result:
         return CliRunner().invoke(main, list(words))

@@ -7,15 +7,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from tests.support.services import LocalServices
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(services: LocalServices, database_url: str) -> Run:
+def run(quiet_redis: str, database_url: str) -> Run:
     """Runs `horde` with these words."""
-    environment = {"DATABASE_URL": database_url, "REDIS_URL": services.redis_url}
+    environment = {"DATABASE_URL": database_url, "REDIS_URL": quiet_redis}
     return lambda *words: CliRunner().invoke(main, words, env=environment)
 
 

@@ -31,7 +31,7 @@ DECISIONS = sorted(path for path in (DOCS / "decisions").glob("*.md") if path.na
 ERRORS: list[type[HordeError]] = sorted(subclasses(HordeError), key=lambda error: error.rc)
 SETTING_NAMES = {name.upper() for settings in (Settings, LauncherSettings) for name in settings.model_fields}
 
-FOLDERS = "app|bench|cli|config|docs|front|launcher|migrations|script|tasks|tests|tools"
+FOLDERS = "app|bench|cli|config|docs|front|launcher|migrations|pages|script|tasks|tests|tools"
 CODE_PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
 ROUTE = re.compile(r"""blueprint\.(get|post|put|patch|delete)\(\s*"([^"]+)"|"(/(?:api/)?v2/generate/text/pop)\"""")

@@ -21,7 +21,8 @@ def test_an_unknown_name_in_a_list_of_models_is_not_found_and_what_is_online_is_
     assert (front.status, front.body["error"]["code"]) == (404, "model_not_found")
     assert (native.status, native.body["rc"]) == (404, "model_not_found")
     assert native.body["message"] in front.body["error"]["message"]
-    assert MODEL in front.body["error"]["message"]
+    told = front.body["error"]["message"].partition(" Online: ")[2].removesuffix(".").partition(" and ")[0].split(", ")
+    assert set(told) <= {model["id"] for model in call("GET", f"{horde.front}/v1/models").body["data"]}
 
 
 def test_a_model_with_a_colon_is_not_found_on_the_front(horde: HordeProcesses) -> None:

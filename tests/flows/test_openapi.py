@@ -53,7 +53,8 @@ def test_a_fuzzer_finds_no_failure_of_the_server_and_no_answer_that_is_not_docum
 
 
 @pytest.mark.parametrize(
-    "path", ["/api", "/api/openapi.json", "/api/ui/start.js", "/register", "/.well-known/serviceinfo"]
+    "path",
+    ["/api", "/api/openapi.json", "/api/ui/swagger-ui.css", "/register", "/privacy", "/.well-known/serviceinfo"],
 )
 def test_a_front_passes_the_pages_about_the_api_on(horde: HordeProcesses, path: str) -> None:
     with urllib.request.urlopen(f"{horde.front}{path}", timeout=20) as answer:  # noqa: S310 - a URL of ours

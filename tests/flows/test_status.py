@@ -32,7 +32,11 @@ def test_a_worker_is_listed_and_hears_its_owners_message(horde: HordeProcesses) 
     popped = horde.call("POST", "/api/v2/generate/text/pop", KEYS.worker, declaration).body
     (listed,) = read(horde, "/workers?type=text&name=polled%20by%20hand")
     assert (listed["id"], listed["models"]) == (popped["worker_id"], declaration["models"])
-    assert "koboldcpp/by-hand-8B" in {model["name"] for model in read(horde, "/status/models?type=text")}
+
+    def is_online() -> bool:
+        return "koboldcpp/by-hand-8B" in {model["name"] for model in read(horde, "/status/models?type=text")}
+
+    wait_until(is_online, 10, "the model stays unknown")
     message = {"worker_id": listed["id"], "message": "Update, please."}
     assert horde.call("POST", "/api/v2/workers/messages", KEYS.worker, message).status == 200
     popped = horde.call("POST", "/api/v2/generate/text/pop", KEYS.worker, declaration).body

@@ -1,7 +1,5 @@
 """The example worker's live progress through the whole horde, as a client of OpenAI's SDK sees it (details D6, D7)."""
 
-import json
-import urllib.request
 from typing import Any
 
 import openai
@@ -27,12 +25,6 @@ def next_text(chunks: Stream[ChatCompletionChunk]) -> str:
     return next(text for chunk in chunks if (text := chunk.choices[0].delta.content))
 
 
-def backend_calls(horde: HordeProcesses) -> int:
-    """Completions that the worker's backend is writing just now."""
-    with urllib.request.urlopen(f"{horde.backend}/control", timeout=5) as response:  # noqa: S310 - a URL of ours
-        return int(json.load(response)["open"])
-
-
 def test_a_client_reads_the_first_words_while_the_worker_still_writes_the_others(horde: HordeProcesses) -> None:
     with horde.openai() as sdk:
         chunks, request_id = asked(sdk, f"[[pace=0.1]]{TEXT}")
@@ -48,7 +40,7 @@ def test_a_client_that_leaves_stops_the_workers_backend_and_costs_the_worker_not
         chunks, request_id = asked(sdk, f"[[pace=0.5]]{TEXT * 20}")
         first = next_text(chunks)
         chunks.close()
-    wait_until(lambda: backend_calls(horde) == 0, 10, "the worker lets its backend write on")
+    wait_until(lambda: horde.backend_calls() == 0, 10, "the worker lets its backend write on")
     status = horde.call("GET", STATUS + request_id, KEYS.demo).body
     [generation] = status["generations"]
     assert status["state"] == "cancelled"

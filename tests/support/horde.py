@@ -206,6 +206,11 @@ class HordeProcesses:
         except OSError:
             return Answer(0, None, {})
 
+    def backend_calls(self) -> int:
+        """Completions that the worker's backend is writing just now."""
+        with urllib.request.urlopen(f"{self.backend}/control", timeout=5) as response:  # noqa: S310 - a URL of ours
+            return int(json.load(response)["open"])
+
     def query(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a query on the horde's database."""
         settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
@@ -226,6 +231,12 @@ class HordeProcesses:
                 return [str(violation) for violation in check(connection, at_rest=at_rest)]
         finally:
             engine.dispose()
+
+    def cancel_open(self) -> None:
+        """Cancel what a test left in the queue with the demo key, whose requests are limited."""
+        for request_id, is_chat in self.query("SELECT id, is_chat FROM horde_requests WHERE ended_at IS NULL"):
+            kind = "chat" if is_chat else "text"
+            self.call("DELETE", f"/api/v2/generate/{kind}/status/{request_id}", KEYS.demo)
 
     def require_sound(self, seconds: float = 30) -> None:
         """Wait until the horde is at rest, then fail with every invariant that does not hold."""

@@ -137,10 +137,14 @@ class LocalServices:
         self.postgres = RunningService(
             Postgres(self.home / "postgres", free_port(), "throw-away", dict(postgres_settings)), self.home
         )
-        self.redis = RunningService(Valkey(self.home / "redis", free_port(), "throw-away"), self.home)
+        self.redis = self.make_redis("redis")
         self.s3 = RunningService(
             S3(self.home / "s3", free_port(), self.s3_access_key, self.s3_secret_key, self.s3_bucket), self.home
         )
+
+    def make_redis(self, folder: str) -> RunningService:
+        """A Valkey, not started, for what must not hear the signals of another horde: a database number parts none."""
+        return RunningService(Valkey(self.home / folder, free_port(), "throw-away"), self.home)
 
     @property
     def database_url(self) -> str:

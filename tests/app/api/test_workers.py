@@ -1,7 +1,6 @@
 """The workers' routes: what everybody, owners and moderators see and may do (wire reference 2.6)."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from flask.testing import FlaskClient
@@ -16,7 +15,7 @@ from tests.app.api.conftest import Call
 from tests.app.services.conftest import World
 
 TEXT: dict[str, Any] = {"prompt_jobs": True, "chat_jobs": False, "models": ["koboldcpp/Demo-8B"], "name": "Box One"}
-NOBODYS = str(uuid4())
+NOBODYS = "5d1cf6a1-0b4e-4cf1-9d64-0d8f0a4e7c11"
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ from app.services.submit_request import Accepted, Submission, SubmitRequest
 from app.services.submit_text import SubmitText
 from app.services.submit_text_reply import SubmitTextReply
 from config.settings import Settings
-from tests.support.services import LocalServices
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Say hello."}]}
 DECLARATION = {
@@ -49,18 +48,13 @@ DECLARATION = {
 HELLO = {"message": {"content": "Hello there, friend."}, "finish_reason": "stop"}
 
 
-def own_redis(services: LocalServices) -> str:
-    """A numbered database of the transaction's Valkey that no process of the flows reads."""
-    return services.redis_url.removesuffix("/0") + "/1"
-
-
 @pytest.fixture
-def settings(services: LocalServices, database_url: str) -> Settings:
+def settings(quiet_redis: str, database_url: str) -> Settings:
     """Settings over this test's own database; a submit does not wait for a verdict that no process gives."""
     return Settings(
         _env_file=None,
         database_url=database_url,
-        redis_url=own_redis(services),
+        redis_url=quiet_redis,
         verdict_wait_seconds=0,
         rescue_after_seconds=1,
         workers_untrusted=1000,
@@ -68,9 +62,9 @@ def settings(services: LocalServices, database_url: str) -> Settings:
 
 
 @pytest.fixture
-def redis(services: LocalServices) -> Iterator[Redis]:
+def redis(quiet_redis: str) -> Iterator[Redis]:
     """The transaction's Valkey, empty."""
-    client = Redis.from_url(own_redis(services))
+    client = Redis.from_url(quiet_redis)
     client.flushdb()
     yield client
     client.close()

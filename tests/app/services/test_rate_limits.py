@@ -10,8 +10,6 @@ from app.adapters.redis_bus import RedisBus
 from app.domain.rate_limits import LimitName
 from app.services.rate_limits import Allowance, RateLimits
 from config.settings import Settings
-from tests.app.services.conftest import own_redis
-from tests.support.services import LocalServices
 
 MINUTES = 60
 
@@ -47,8 +45,8 @@ class Source:
 
 
 @pytest.fixture
-def settings(services: LocalServices) -> Settings:
-    return Settings(_env_file=None, database_url="postgresql://nobody.invalid/none", redis_url=own_redis(services))
+def settings(quiet_redis: str) -> Settings:
+    return Settings(_env_file=None, database_url="postgresql://nobody.invalid/none", redis_url=quiet_redis)
 
 
 @pytest.fixture

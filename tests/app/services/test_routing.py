@@ -261,7 +261,7 @@ def test_a_failure_while_a_part_is_missing_is_nobodys_before_it_is_an_outage(
     assert world.execute("SELECT aborts FROM workers") == [(0,)]
 
 
-@pytest.mark.parametrize("parts", [set(), {"web"}, {"front"}, {"web", "front"}], ids=str)
+@pytest.mark.parametrize("parts", [set(), {"web"}, {"front"}, {"web", "front"}], ids=sorted)
 def test_the_sweep_notes_the_parts_that_are_there(world: World, redis: Redis, listen: Listen, parts: set[str]) -> None:
     be_there(world, parts, redis, listen)
     assert not note_heartbeats(world.runtime)

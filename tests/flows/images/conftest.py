@@ -36,8 +36,18 @@ def others() -> Iterator[FileServer]:
 
 
 @pytest.fixture(scope="package")
+def image_redis(services: LocalServices) -> Iterator[str]:
+    """URL of this horde's own Valkey, since signals reach all numbered databases of one."""
+    redis = services.make_redis("image-redis")
+    redis.start()
+    yield redis.service.url
+    redis.stop()
+
+
+@pytest.fixture(scope="package")
 def running(
     services: LocalServices,
+    image_redis: str,
     template_database: str,
     store: TcpProxy,
     files: FileServer,
@@ -47,8 +57,7 @@ def running(
     """The processes, with the times of the specification made short."""
     as_admin(services, f"CREATE DATABASE {DATABASE} TEMPLATE {template_database}")
     settings = {
-        # Another horde of this session has the first database of this Redis.
-        "REDIS_URL": f"{services.redis_url.removesuffix('/0')}/1",
+        "REDIS_URL": image_redis,
         "S3_ENDPOINT_URL": store.url,
         "S3_PUBLIC_ENDPOINT_URL": services.s3_endpoint_url,
         "IMAGE_FETCH_ALLOWED_HOSTS": f"{files.host},{others.host}",

@@ -1,6 +1,8 @@
 """Every exit of a chat request but the answer (front F1, F5, details D4, D9)."""
 
 import asyncio
+import re
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from app.domain.redis_keys import ChatEvent
+from front.submission import TRIES
 from tests.front.process.conftest import QUICK, Signals
 from tests.front.process.front_process import FrontProcess, running_front
 from tests.front.process.scripted_native import (
@@ -33,6 +36,13 @@ STATUS = "/api/v2/generate/chat/status/"
 def status_path(native: ScriptedNative) -> str:
     """The status path of this test's request; cancels of earlier tests may still come in."""
     return STATUS + native.calls("POST", SUBMIT)[0].headers["horde-request-id"]
+
+
+def calls_again(front: FrontProcess) -> float:
+    """How often the front called for a submit after the first call."""
+    with urllib.request.urlopen(f"{front.url}/metrics", timeout=5) as response:  # noqa: S310 - a URL of ours
+        found = re.search(r"^horde_front_submit_retries_total (\S+)$", response.read().decode(), re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 async def post(client: aiohttp.ClientSession, front: FrontProcess, body: Any = BODY) -> tuple[Any, dict[str, Any]]:
@@ -166,6 +176,20 @@ async def test_a_horde_that_was_never_reached_leaves_the_retry_to_the_client(
         response, error = await post(client, front)
         assert (response.status, error["code"]) == (502, "HordeUnreachable")
         assert "x-should-retry" not in response.headers
+
+
+async def test_a_root_that_takes_no_connections_for_seconds_gets_the_request_when_it_is_back(
+    valkey: RunningService, client: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    port = free_port()
+    with running_front(tmp_path, f"http://127.0.0.1:{port}", valkey.service.url, **QUICK) as front:
+        asking = asyncio.create_task(post(client, front))
+        await eventually(lambda: calls_again(front) >= TRIES, "the front gives up", seconds=10)
+        with ScriptedNative(port=port) as native:
+            native.script(f"POST {SUBMIT}", refusal(429, "TooManyPrompts"))
+            response, _ = await asking
+    assert response.status == 429
+    assert len(native.calls("POST", SUBMIT)) == 1
 
 
 async def test_a_root_that_is_gone_is_passed_over(

@@ -17,6 +17,7 @@ from app.api import (
     kudos,
     pages,
     register,
+    reports,
     status,
     text,
     users,
@@ -64,6 +65,7 @@ def register_routes(app: Flask) -> None:
         app.register_blueprint(status.blueprint, url_prefix=prefix, name=f"status_{name}")
         app.register_blueprint(documents.blueprint, url_prefix=prefix, name=f"documents_{name}")
         app.register_blueprint(filters.blueprint, url_prefix=prefix, name=f"filters_{name}")
+        app.register_blueprint(reports.blueprint, url_prefix=prefix, name=f"reports_{name}")
     app.register_blueprint(documentation.blueprint)
     app.register_blueprint(register.blueprint)
     app.register_blueprint(pages.blueprint)

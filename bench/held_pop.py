@@ -25,7 +25,7 @@ import redis.asyncio
 from alembic import command
 from alembic.config import Config
 
-from app.services.accounts import ensure_local_accounts
+from app.services.local_accounts import ensure_local_accounts
 from bench.roundtrip import AS_SHIPPED, DURABLE
 from config.settings import get_settings
 from tests.conftest import as_admin, url_of

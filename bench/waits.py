@@ -26,7 +26,7 @@ import redis
 from sqlalchemy import Engine, create_engine, text
 
 from app.domain.redis_keys import ChatEvent, chat_channel, chat_event
-from app.services.accounts import ensure_local_accounts
+from app.services.local_accounts import ensure_local_accounts
 from bench.held_pop import database, ready
 from bench.roundtrip import AS_SHIPPED, DURABLE
 from config.settings import get_settings

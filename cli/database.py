@@ -1,5 +1,6 @@
 """`horde db`: migrations."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -9,13 +10,15 @@ from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError
 
 from cli.context import settings_or_exit
+from cli.output import json_option, show
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def _config() -> Config:
     settings_or_exit()
-    return Config(ROOT / "alembic.ini")
+    # Alembic's own lines would stand among ours on standard output.
+    return Config(ROOT / "alembic.ini", stdout=sys.stderr)
 
 
 @click.group()
@@ -24,19 +27,29 @@ def db() -> None:
 
 
 @db.command()
-def upgrade() -> None:
+@json_option
+def upgrade(as_json: bool) -> None:
     """Run every migration that the database has not seen."""
     try:
         command.upgrade(_config(), "head")
     except OperationalError as error:
         raise click.ClickException(f"the database cannot be upgraded: {error.orig}") from None
-    click.echo("the database has the newest shape")
+    _say("the database has the newest shape", as_json=as_json)
 
 
 @db.command()
-def check() -> None:
+@json_option
+def check(as_json: bool) -> None:
     """Fail when the models and the database disagree."""
     try:
         command.check(_config())
     except (CommandError, OperationalError) as error:
         raise click.ClickException(str(error)) from None
+    _say("the models and the database agree", as_json=as_json)
+
+
+def _say(what: str, *, as_json: bool) -> None:
+    if as_json:
+        show({"database": what}, as_json=True)
+    else:
+        click.echo(what)

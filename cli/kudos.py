@@ -12,7 +12,7 @@ from app.services import kudos as ledger
 from app.services.invariants import check
 from app.services.transfers import Gift, transfer
 from cli.context import open_transaction
-from cli.output import ROW_ID, json_option, show, show_all
+from cli.output import json_option, show, show_all
 
 
 @click.group()
@@ -21,30 +21,31 @@ def kudos() -> None:
 
 
 @kudos.command()
-@click.argument("user_id", type=ROW_ID)
+@click.argument("account")
 @click.argument("amount")
 @json_option
-def grant(user_id: int, amount: str, as_json: bool) -> None:
-    """Give an account AMOUNT kudos from the horde's own account."""
+def grant(account: str, amount: str, as_json: bool) -> None:
+    """Give ACCOUNT, as Name#number or number, AMOUNT kudos from the horde's own account."""
     with open_transaction() as transaction:
-        accounts.get_account(transaction, user_id)
+        user_id = accounts.find_account(transaction, account).id
         business_key = ledger.grant(transaction, user_id, _millikudos(amount))
         after = ledger.balance(transaction, user_id)
     show({"movement": business_key, "kudos": shown_kudos(after)}, as_json=as_json)
 
 
 @kudos.command("transfer")
-@click.argument("source_id", type=ROW_ID)
-@click.argument("target_id", type=ROW_ID)
+@click.argument("source")
+@click.argument("target")
 @click.argument("amount")
 @click.option("--idempotency-key", help="The same key again moves nothing, so a command may be repeated safely.")
 @json_option
-def transfer_kudos(source_id: int, target_id: int, amount: str, idempotency_key: str | None, as_json: bool) -> None:
-    """Move AMOUNT kudos from one account to another, by the rules that bind their owners."""
+def transfer_kudos(source: str, target: str, amount: str, idempotency_key: str | None, as_json: bool) -> None:
+    """Move AMOUNT kudos from SOURCE to TARGET, as Name#number or number, by the rules that bind their owners."""
     with open_transaction() as transaction:
+        source_id = accounts.find_account(transaction, source).id
         gift = Gift(
             source_id=source_id,
-            target=target_id,
+            target=accounts.find_account(transaction, target).id,
             amount=_millikudos(amount),
             idempotency_key=idempotency_key,
         )

@@ -233,6 +233,9 @@ class FrontSettings(BaseSettings):
     rate_transfers_per_hour: int = Field(default=90, ge=0, description="Transfers of kudos with one key.")
     rate_modes_per_minute: int = Field(default=30, ge=0, description="Calls about the horde's modes by an address.")
     rate_register_per_minute: int = Field(default=10, ge=0, description="Accounts that an address may register.")
+    rate_register_per_hour: int = Field(default=20, ge=0, description="Accounts that an address may register.")
+    rate_register_per_day: int = Field(default=50, ge=0, description="Accounts that an address may register.")
+    rate_reports_per_hour: int = Field(default=20, ge=0, description="Reports with one key.")
 
     database_connection_limit: int = Field(
         default=90, ge=40, description="Connections that all processes together may hold."

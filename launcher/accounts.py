@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.services.accounts import LocalKeys, ensure_local_accounts
+from app.services.local_accounts import LocalKeys, ensure_local_accounts
 from config.settings import Settings
 from launcher.local_secrets import LocalSecrets
 

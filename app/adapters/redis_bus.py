@@ -199,6 +199,17 @@ class RedisBus:
         self._breaker.succeeded()
         return [int(total) for total in answers[::2]]
 
+    def counters(self, keys: list[str]) -> list[int]:
+        """Return these counters, 0 for one that is not there; nothing while Redis is away."""
+        if self._breaker.is_open:
+            return []
+        try:
+            found: Any = self._redis.mget(keys)
+        except RedisError as error:
+            self._note_failure("counters", error)
+            return []
+        return [int(value or 0) for value in found]
+
     def keep_out(self, source: str, until: float) -> None:
         """Note until when an address is kept out; a later time that is there already stays."""
         now = time.time()

@@ -1,4 +1,4 @@
-"""What the routes of workers, modes, filters and messages take; keys that they do not know are ignored."""
+"""What the routes of workers, modes, filters, messages and reports take; keys that they do not know are ignored."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.domain.json_boundary import clean_text
+from app.domain.reports import LONGEST_REASON, ReportKind, ReportState
 from app.domain.worker_profile import LONGEST_INFO, LONGEST_MAINTENANCE_MESSAGE
 from app.services.filter_routes import KINDS
 from app.services.user_profile import LAST_PAGE, UserSort
@@ -105,6 +106,29 @@ class PromptBody(Body):
     """A text to hold against the filters."""
 
     prompt: Text
+
+
+class ReportBody(Body):
+    """A report."""
+
+    kind: Annotated[ReportKind, Field(strict=False)] = Field(
+        description="What `target` names: a worker's id, an account, or a request's id or job's id."
+    )
+    target: Text = Field(min_length=1, max_length=64, examples=["00000000-0000-0000-0000-000000000000"])
+    reason: Text = Field(min_length=1, max_length=LONGEST_REASON, description="What happened, for the moderators.")
+
+
+class ReportClosing(Body):
+    """How a report ends."""
+
+    note: Text | None = Field(None, max_length=LONGEST_REASON, description="What was done about it.")
+
+
+class ReportsQuery(BaseModel):
+    """Which reports."""
+
+    state: ReportState = ReportState.OPEN
+    page: int = Field(1, ge=1, le=LAST_PAGE)
 
 
 class FilterQuery(BaseModel):

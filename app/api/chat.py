@@ -40,6 +40,7 @@ _OF_ONE_REQUEST = Operation(
             errors.SharedKeyInsufficientKudos,
             errors.OperationKeyMismatch,
             errors.TooManyPrompts,
+            errors.AddressBanned,
             errors.NoEligibleWorker,
         ),
     )

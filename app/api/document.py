@@ -25,10 +25,21 @@ METHODS = ("GET", "PUT", "POST", "DELETE", "PATCH")
 _ARGUMENT = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 _EVERYWHERE: tuple[type[errors.HordeError], ...] = (errors.BadRequest, errors.ServiceUnavailable)
-_OF_A_KEY: tuple[type[errors.HordeError], ...] = (errors.InvalidApiKey, errors.DeletedUser, errors.SharedKeyExpired)
+_OF_A_KEY: tuple[type[errors.HordeError], ...] = (
+    errors.InvalidApiKey,
+    errors.DeletedUser,
+    errors.UserBanned,
+    errors.SharedKeyExpired,
+)
 _OF_A_BODY: tuple[type[errors.HordeError], ...] = (errors.PayloadTooLarge,)
 
-EXAMPLES: Mapping[str, Any] = {"document": "terms", "filter_id": "1", "user_id": "0", "name": "koboldcpp/Demo-8B"}
+EXAMPLES: Mapping[str, Any] = {
+    "document": "terms",
+    "filter_id": "1",
+    "report_id": "1",
+    "user_id": "0",
+    "name": "koboldcpp/Demo-8B",
+}
 
 DESCRIPTION = """The routes for requesters, workers, accounts and statistics. `/v2` is a short alias of `/api/v2`.
 

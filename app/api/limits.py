@@ -9,7 +9,7 @@ from app.api.callers import Calling, read_caller
 from app.api.services import services
 from app.domain.addresses import source_of
 from app.domain.errors import TooManyCalls
-from app.domain.rate_limits import SOURCES, LimitName, Source, limits_of_route
+from app.domain.rate_limits import SOURCES, LimitName, Source, limited_routes, limits_of_route
 from app.domain.system_accounts import ANONYMOUS_KEY
 from app.services.accounts import digest
 
@@ -45,6 +45,24 @@ def _count() -> None:
             f"Too many calls: at most {limit.calls} in {limit.seconds} seconds. Try again in {wait} seconds.",
             retry_after_seconds=wait,
         )
+
+
+def rates_of(calling: Calling) -> list[dict[str, object]]:
+    """Return what the caller has left of each limit; those of one path alone are not among them."""
+    limits = list(limited_routes(anonymous=calling.api_key == ANONYMOUS_KEY))
+    sources = [(name, _source(name, route.partition(" ")[2], calling)) for route, name in limits]
+    return [
+        {
+            "route": route,
+            "by": SOURCES.get(name, Source.ADDRESS).value,
+            "calls": allowance.limit.calls,
+            "seconds": allowance.limit.seconds,
+            "remaining": max(0, allowance.left),
+            "reset_at": allowance.reset_at,
+        }
+        for (route, name), allowance in zip(limits, services().rate_limits.look(sources), strict=True)
+        if allowance is not None
+    ]
 
 
 def _source(name: LimitName, route: str, calling: Calling) -> str:

@@ -6,15 +6,16 @@ from typing import cast
 
 from flask import current_app
 
-from app.services.accounts import Passkeys
 from app.services.cancel_request import CancelRequest
 from app.services.countermeasures import Countermeasures, Timeouts
 from app.services.documents import Documents
 from app.services.edit_user import EditUser
 from app.services.filter_routes import FilterRoutes
+from app.services.key_limits import KeyLimits
 from app.services.list_models import ListModels
 from app.services.modes import Modes
 from app.services.online import OnlineWorkers
+from app.services.passkeys import Passkeys
 from app.services.performance import Performance
 from app.services.pop import Pop
 from app.services.progress import PostProgress, RestoreLease
@@ -23,6 +24,7 @@ from app.services.rate_limits import RateLimits
 from app.services.readiness import readiness
 from app.services.registration import Register
 from app.services.release_job import ReleaseJob
+from app.services.reports import Reports
 from app.services.request_status import ReadStatus, Statuses
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
@@ -72,6 +74,8 @@ class NativeServices:
     status_page: StatusPage
     filters: FilterRoutes
     documents: Documents
+    reports: Reports
+    key_limits: KeyLimits
     readiness: Callable[[], dict[str, bool]]
     reply_limit_bytes: int
     body_limit_bytes: int
@@ -114,6 +118,8 @@ def build_services(runtime: Runtime) -> NativeServices:
         status_page=StatusPage(runtime, online, queue_info),
         filters=FilterRoutes(runtime),
         documents=Documents(runtime.settings.documents_folder),
+        reports=Reports(runtime),
+        key_limits=KeyLimits(runtime),
         readiness=lambda: readiness(runtime),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
         body_limit_bytes=runtime.settings.body_limit_bytes,

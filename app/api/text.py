@@ -34,6 +34,7 @@ blueprint = Blueprint("text", __name__)
             errors.SharedKeyInsufficientKudos,
             errors.WorkerNotFound,
             errors.TooManyPrompts,
+            errors.AddressBanned,
         ),
     )
 )

@@ -5,6 +5,8 @@ from flask import Blueprint, Response, request
 from app.api import bodies, shapes
 from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
+from app.api.limit_shapes import Limits
+from app.api.limits import rates_of
 from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
 from app.domain import errors
@@ -26,6 +28,15 @@ def find_user() -> Response:
     if not api_key:
         raise InvalidApiKey("apikey: this header is required.", param="apikey")
     return json_response(uses.read_user.by_key(api_key))
+
+
+@blueprint.get("/limits")
+@documented(Operation(tag=TAG, key=Key.REQUIRED, answers={200: Limits}))
+def read_limits() -> Response:
+    """Show what the key may do right now: kudos, concurrency, its own limits, and what is left of the rates."""
+    uses = services()
+    calling = read_caller(request, uses.passkeys)
+    return json_response(uses.key_limits(calling.require_key()) | {"rates": rates_of(calling)})
 
 
 @blueprint.get("/users")

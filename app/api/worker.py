@@ -36,6 +36,7 @@ blueprint = Blueprint("worker", __name__)
             errors.InvalidPriorityUsername,
             errors.AnonForbiddenWorker,
             errors.WrongCredentials,
+            errors.AddressBanned,
             errors.WorkerMaintenance,
         ),
     )

@@ -5,7 +5,7 @@ is put on a list of exceptions: the figures that the wire reference keeps for li
 everybody's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,12 +29,15 @@ class LimitName(StrEnum):
     TRANSFERS_SECOND = "transfers_per_second"
     TRANSFERS_HOUR = "transfers_per_hour"
     MODES = "modes_per_minute"
-    REGISTER = "register_per_minute"
+    REGISTER_MINUTE = "register_per_minute"
+    REGISTER_HOUR = "register_per_hour"
+    REGISTER_DAY = "register_per_day"
+    REPORTS = "reports_per_hour"
 
     @property
     def seconds(self) -> int:
         """How long its window is."""
-        return {"second": 1, "minute": 60, "hour": 3600}[self.value.rpartition("_")[2]]
+        return {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}[self.value.rpartition("_")[2]]
 
 
 class Source(StrEnum):
@@ -51,6 +54,7 @@ SOURCES: Mapping[LimitName, Source] = {
     LimitName.SUBMIT_ANONYMOUS: Source.KEY,
     LimitName.TRANSFERS_SECOND: Source.KEY,
     LimitName.TRANSFERS_HOUR: Source.KEY,
+    LimitName.REPORTS: Source.KEY,
     LimitName.STATUS: Source.PATH,
     LimitName.WORKER_PAGE: Source.PATH,
     LimitName.USER_PAGE: Source.PATH,
@@ -79,7 +83,8 @@ _ROUTES: Mapping[str, tuple[LimitName, ...]] = {
     "GET /status/modes": (LimitName.MODES,),
     "PUT /status/modes": (LimitName.MODES,),
     "GET /status/heartbeat": (),
-    "POST /register": (LimitName.REGISTER,),
+    "POST /register": (LimitName.REGISTER_MINUTE, LimitName.REGISTER_HOUR, LimitName.REGISTER_DAY),
+    "POST /reports": (LimitName.REPORTS,),
 }
 
 _UNLIMITED = ("/generate/", "/internal/", "/healthz", "/readyz", "/metrics")
@@ -120,3 +125,21 @@ def limits_of_route(method: str, route: str, *, anonymous: bool) -> tuple[LimitN
     if not anonymous:
         return found
     return tuple(LimitName.SUBMIT_ANONYMOUS if name is LimitName.SUBMIT_KEY else name for name in found)
+
+
+def limited_routes(*, anonymous: bool) -> Iterator[tuple[str, LimitName]]:
+    """Yield each limit of each route, but those of one path alone, of which there are as many as paths."""
+    for route in _ROUTES:
+        method, _, path = route.partition(" ")
+        for name in limits_of_route(method, path, anonymous=anonymous):
+            if SOURCES.get(name) is not Source.PATH:
+                yield route, name
+
+
+def spoken(seconds: int) -> str:
+    """Say a wait to a person, rounded up to the largest unit that it fills: `40 seconds`, `2 minutes`, `3 hours`."""
+    for unit, size in (("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            count = -(-seconds // size)
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{seconds} second{'s' if seconds != 1 else ''}"

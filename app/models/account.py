@@ -31,6 +31,11 @@ class User(Base):
     __table_args__ = (
         CheckConstraint(one_of("kind", AccountKind), name="kind"),
         Index("uq_users_username_system", "username", unique=True, postgresql_where=text("kind = 'system'")),
+        Index(
+            "ix_users_previous_passkey_sha256",
+            "previous_passkey_sha256",
+            postgresql_where=text("previous_passkey_sha256 IS NOT NULL"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=True)
@@ -50,6 +55,9 @@ class User(Base):
     contact: Mapped[str | None] = mapped_column(String(500))
     admin_comment: Mapped[str | None] = mapped_column(Text)
     passkey_sha256: Mapped[str | None] = mapped_column(String(64), unique=True)
+    previous_passkey_sha256: Mapped[str | None] = mapped_column(String(64))
+    previous_passkey_until: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     created_at: Mapped[CreatedAt]
 
 

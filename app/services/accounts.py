@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,30 +9,19 @@ from uuid import UUID
 
 from sqlalchemy import func, insert, select, text, update
 
-from app.adapters.database import Database, Transaction
-from app.domain.errors import (
-    BadRequest,
-    DeletedUser,
-    InvalidApiKey,
-    OnlyServiceAccountProxy,
-    SharedKeyExpired,
-    UserNotFound,
-)
-from app.domain.pricing import KUDOS
+from app.adapters.database import Transaction
+from app.domain.errors import BadRequest, DeletedUser, InvalidApiKey, SharedKeyExpired, UserNotFound
 from app.domain.system_accounts import ANONYMOUS_ID
 from app.models import ApiKey, User
 from app.models.account import AccountKind
-from app.services.kudos import BALANCE_OF, grant, open_account
-from config.settings import Settings
+from app.services.banned import BAN_COLUMNS, BAN_OF, refuse_banned
+from app.services.kudos import BALANCE_OF, open_account
 
 KEY_BYTES = 16
 """A key is 16 random bytes, 22 URL-safe characters (native-api N6)."""
 
-PASSKEY_TRUST_SECONDS = 10.0
-SHORTEST_PASSKEY = 16
-
-LOCAL_KUDOS = 100_000 * KUDOS
-"""What each account of a horde on one machine starts with, so that its owner can ask for long replies."""
+LONGEST_NUMBER = 18
+"""Digits of an account's number."""
 
 
 class Role(StrEnum):
@@ -107,16 +95,6 @@ class Caller:
         return not self.key.is_shared and (self.moderator or self.kind is AccountKind.ADMIN)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalKeys:
-    """The keys of a horde on one machine, made by its launcher."""
-
-    admin: str
-    demo: str
-    worker: str
-    service_passkey: str
-
-
 def digest(secret: str) -> str:
     """Return what is stored of a key: keys are random, so a plain hash is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
@@ -139,12 +117,14 @@ _CALLER = text(
            {BALANCE_OF.format(account="u.id")} AS balance,
            k.id AS key_id, k.name AS key_name, k.shared_id, k.kudos_limit, k.max_text_tokens, k.expires_at,
            CASE WHEN k.kudos_limit IS NULL AND k.shared_id IS NULL THEN 0 ELSE {SPENT_WITH.format(key="k.id")} END
-               AS spent
+               AS spent,
+           {BAN_COLUMNS}
     FROM api_keys k
     JOIN users u ON u.id = k.user_id
+    {BAN_OF.format(account="u.id")}
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL
       AND (k.expires_at IS NULL OR k.expires_at > now() OR k.shared_id IS NOT NULL)
-    """  # noqa: S608 - joined from constants of this module's own
+    """  # noqa: S608 - joined from constants
 )
 
 
@@ -152,13 +132,14 @@ def authenticate(transaction: Transaction, key: str) -> Caller:
     """Return the account that a key speaks for.
 
     Raises InvalidApiKey, in the same words whether it is unknown, revoked or malformed;
-    SharedKeyExpired, and DeletedUser.
+    SharedKeyExpired, DeletedUser, and UserBanned.
     """
     row = transaction.execute(_CALLER, {"digest": digest(key)}).one_or_none()
     if row is None:
         raise refused_key()
     if row.deleted:
         raise DeletedUser("This account was deleted.")
+    refuse_banned(row)
     if row.expires_at is not None and row.expires_at <= datetime.now(UTC):
         raise SharedKeyExpired("This shared key has expired. Ask its owner for another.")
     return Caller(
@@ -186,30 +167,6 @@ def authenticate(transaction: Transaction, key: str) -> Caller:
 def refused_key() -> InvalidApiKey:
     """Build the refusal of a key that is no good."""
     return InvalidApiKey("No account has this API key. Check it, or register one; 0000000000 is the anonymous key.")
-
-
-class Passkeys:
-    """Service passkeys that were found good just now, so that a front's calls need no query each."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._good: dict[str, float] = {}
-
-    def check(self, passkey: str) -> None:
-        """Accept a service account's passkey (native-api N6, details D18).
-
-        Raises OnlyServiceAccountProxy for any other.
-        """
-        stored = digest(passkey)
-        if self._good.get(stored, 0.0) > time.monotonic():
-            return
-        with self._database.statements() as transaction:
-            found = transaction.execute(
-                select(User.passkey_sha256).where(User.passkey_sha256 == stored, User.kind == AccountKind.SERVICE.value)
-            ).scalar_one_or_none()
-        if found is None or not secrets.compare_digest(found, stored):
-            raise OnlyServiceAccountProxy("Only a service account with its passkey may speak for a client's address.")
-        self._good = {stored: time.monotonic() + PASSKEY_TRUST_SECONDS}
 
 
 def create_user(transaction: Transaction, username: str, kind: AccountKind = AccountKind.USER) -> int:
@@ -264,11 +221,6 @@ def set_concurrency(transaction: Transaction, user_id: int, limit: int | None) -
     transaction.execute(update(User).where(User.id == user_id).values(concurrency=limit))
 
 
-def set_passkey(transaction: Transaction, user_id: int, passkey: str) -> None:
-    """Let a service account prove itself by this passkey."""
-    transaction.execute(update(User).where(User.id == user_id).values(passkey_sha256=digest(passkey)))
-
-
 def alias_of(username: str, user_id: int) -> str:
     """Return an account's name on the wire (wire reference 1.4)."""
     return f"{username}#{user_id}"
@@ -284,6 +236,7 @@ class Account:
     roles: tuple[str, ...]
     concurrency: int | None
     created_at: datetime
+    erased_at: datetime | None = None
 
     @property
     def alias(self) -> str:
@@ -310,7 +263,22 @@ def get_account(transaction: Transaction, user_id: int) -> Account:
     if row is None:
         raise UserNotFound(f"No account has the id {user_id}.")
     roles = tuple(role.value for role in Role if getattr(row, role.value))
-    return Account(row.id, row.username, row.kind, roles, row.concurrency, row.created_at)
+    return Account(row.id, row.username, row.kind, roles, row.concurrency, row.created_at, row.erased_at)
+
+
+def find_account(transaction: Transaction, named: str) -> Account:
+    """Return the account that an operator names: `Name#number`, or the number alone.
+
+    One that was erased has no name any more, so any will do. Raises UserNotFound, also when the
+    account of this number has another name.
+    """
+    name, mark, number = named.rpartition("#")
+    if not (number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER):
+        raise UserNotFound(f"'{named}' names no account. Write Name#number, or the number alone.")
+    account = get_account(transaction, int(number))
+    if mark and name != account.username and account.erased_at is None:
+        raise UserNotFound(f"Account {number} is {account.alias}, not {named}.")
+    return account
 
 
 def keys_of(transaction: Transaction, user_id: int) -> list[KeyRecord]:
@@ -328,34 +296,3 @@ def keys_of(transaction: Transaction, user_id: int) -> list[KeyRecord]:
         )
         for row in rows
     ]
-
-
-def ensure_local_accounts(settings: Settings, keys: LocalKeys) -> None:
-    """Give a horde on one machine its accounts; a second call changes nothing."""
-    wanted = (
-        ("admin", AccountKind.ADMIN, keys.admin),
-        ("demo", AccountKind.USER, keys.demo),
-        ("worker", AccountKind.USER, keys.worker),
-    )
-    database = Database(settings, pool_size=1, application="launcher")
-    try:
-        with database.transaction() as transaction:
-            for name, kind, key in wanted:
-                _ensure_account(transaction, name, kind, key)
-            _ensure_service(transaction, keys.service_passkey)
-    finally:
-        database.close()
-
-
-def _ensure_service(transaction: Transaction, passkey: str) -> None:
-    known = select(User.id).where(User.passkey_sha256 == digest(passkey))
-    if transaction.execute(known).first() is None:
-        set_passkey(transaction, create_user(transaction, "front", AccountKind.SERVICE), passkey)
-
-
-def _ensure_account(transaction: Transaction, name: str, kind: AccountKind, key: str) -> None:
-    known = select(ApiKey.id).where(ApiKey.key_sha256 == digest(key))
-    if transaction.execute(known).first() is None:
-        user_id = create_user(transaction, name, kind)
-        create_key(transaction, user_id, "local", key)
-        grant(transaction, user_id, LOCAL_KUDOS, f"grant:local:{user_id}")

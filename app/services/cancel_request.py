@@ -47,21 +47,12 @@ class CancelRequest:
                 owner = Ownership(found.user_id, found.key_id)
                 require_reader(transaction, owner, api_key, trusted_front=trusted_front)
             # Read with no row locked; that the generation is still the same one is seen under the lock.
-            posted = self._posted(request_id, found.streaming_id, relayed if trusted_front else None)
+            said = relayed if trusted_front else None
+            posted = _posted(self._runtime, request_id, found.streaming_id, said)
             with self._runtime.database.transaction() as transaction:
-                if self._end(transaction, request_id, {found.streaming_id: posted}):
+                if _end(self._runtime, transaction, request_id, {found.streaming_id: posted}) is not None:
                     return self._statuses.find(transaction, request_id).status
         raise ServiceUnavailable("The request is moving too fast. Cancel it again.", retry_after_seconds=1)
-
-    def _posted(self, request_id: UUID, generation_id: UUID | None, relayed: Relayed | None) -> PostedText:
-        if generation_id is None:
-            return PostedText()
-        frozen = self._runtime.leases.freeze(request_id, generation_id)
-        if frozen is not None and frozen.is_complete:
-            return frozen.text
-        kept = PostedText() if frozen is None else frozen.text
-        said = relayed.text if relayed is not None and relayed.generation_id == generation_id else PostedText()
-        return max(kept, said, key=lambda each: each.characters)
 
     def unstarted(self, request_ids: Iterable[UUID]) -> list[UUID]:
         """End those of these chat requests that no worker has begun, and return them: for fronts alone.
@@ -87,34 +78,66 @@ class CancelRequest:
         """
         with self._runtime.database.transaction() as transaction:
             _found(transaction, request_id, is_chat=False)
-            self._end(transaction, request_id, {})
+            _end(self._runtime, transaction, request_id, {})
             return self._statuses.find(transaction, request_id, is_chat=False).status
 
-    def _end(self, transaction: Transaction, request_id: UUID, posted: Mapping[UUID | None, PostedText]) -> bool:
-        """End a request that is open; False, with nothing changed, when it streams what nobody has read yet."""
-        row = transaction.execute(
-            select(HordeRequest.state, HordeRequest.n).where(HordeRequest.id == request_id).with_for_update()
-        ).one()
-        if row.state in ENDED_REQUESTS or (row.n == 1 and self._has_reply(transaction, request_id)):
-            return True
-        streamed = streamed_job(transaction, request_id)
-        if streamed is not None and streamed.id not in posted:
-            return False
-        end_request(self._runtime, transaction, request_id, RequestState.CANCELLED)
-        transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
-        log.info("request.cancelled", request_id=str(request_id))
-        if streamed is not None:
-            cancel_generation(self._runtime, transaction, streamed, posted[streamed.id])
-        return True
 
-    @staticmethod
-    def _has_reply(transaction: Transaction, request_id: UUID) -> bool:
-        """Whether a reply came in before the cancel: then the submit wins (details D15)."""
-        found = transaction.execute(
-            text("SELECT 1 FROM generations WHERE request_id = :id AND state IN ('submitted', 'verified')"),
-            {"id": request_id},
-        ).first()
-        return found is not None
+def cancel_open(runtime: Runtime, request_id: UUID) -> bool:
+    """End a request of either kind if it is still open, whoever asks; whether that ended it.
+
+    By the same rules as a requester's own cancel: what is held is released, a streamed generation
+    is settled on what was posted, another running job is paid when it comes.
+    """
+    for _ in range(TRIES):
+        with runtime.database.statements() as transaction:
+            streaming_id = transaction.execute(_STREAMING, {"id": request_id}).scalar_one_or_none()
+        posted = _posted(runtime, request_id, streaming_id, None)
+        with runtime.database.transaction() as transaction:
+            ended = _end(runtime, transaction, request_id, {streaming_id: posted})
+        if ended is not None:
+            return ended
+    return False
+
+
+def _posted(runtime: Runtime, request_id: UUID, generation_id: UUID | None, relayed: Relayed | None) -> PostedText:
+    """Return what was posted of a streamed generation, which is frozen by it; or what a front says, if that is more."""
+    if generation_id is None:
+        return PostedText()
+    frozen = runtime.leases.freeze(request_id, generation_id)
+    if frozen is not None and frozen.is_complete:
+        return frozen.text
+    kept = PostedText() if frozen is None else frozen.text
+    said = relayed.text if relayed is not None and relayed.generation_id == generation_id else PostedText()
+    return max(kept, said, key=lambda each: each.characters)
+
+
+def _end(
+    runtime: Runtime, transaction: Transaction, request_id: UUID, posted: Mapping[UUID | None, PostedText]
+) -> bool | None:
+    """End a request if it is open, and say whether it was; None, with nothing changed, when it streams unread text."""
+    row = transaction.execute(
+        select(HordeRequest.state, HordeRequest.n).where(HordeRequest.id == request_id).with_for_update()
+    ).one()
+    if row.state in ENDED_REQUESTS or (row.n == 1 and _has_reply(transaction, request_id)):
+        return False
+    streamed = streamed_job(transaction, request_id)
+    if streamed is not None and streamed.id not in posted:
+        return None
+    end_request(runtime, transaction, request_id, RequestState.CANCELLED)
+    transaction.after_commit(lambda: reach(FaultPoint.CANCEL_STORED))
+    log.info("request.cancelled", request_id=str(request_id))
+    if streamed is not None:
+        cancel_generation(runtime, transaction, streamed, posted[streamed.id])
+    return True
+
+
+def _has_reply(transaction: Transaction, request_id: UUID) -> bool:
+    """Whether a reply came in before the cancel: then the submit wins (details D15)."""
+    found = transaction.execute(
+        text("SELECT 1 FROM generations WHERE request_id = :id AND state IN ('submitted', 'verified')"),
+        {"id": request_id},
+    ).first()
+    return found is not None
 
 
 def _found(transaction: Transaction, request_id: UUID, *, is_chat: bool) -> Row[Any]:
@@ -132,6 +155,8 @@ _FIND = text(
     FROM horde_requests r WHERE r.id = :id AND r.is_chat = :is_chat
     """
 )
+
+_STREAMING = text("SELECT id FROM generations WHERE request_id = :id AND state = 'leased' AND streamed")
 
 _BY_OWNER = text(
     """

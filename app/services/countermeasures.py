@@ -1,4 +1,4 @@
-"""Keeps requests out: those of addresses in a timeout, and everybody's while the horde is in maintenance.
+"""Keeps requests out: those of addresses banned or in a timeout, and everybody's while the horde is in maintenance.
 
 Timeouts live in Redis alone (wire reference 4.12): they are short, and without Redis nobody is
 kept out. Each process looks at all of them every two seconds, so a call costs no round trip.
@@ -12,11 +12,20 @@ from contextlib import contextmanager
 import structlog
 
 from app.domain.addresses import source_of
-from app.domain.errors import CorruptPrompt, DeletedUser, InvalidApiKey, MaintenanceMode, SharedKeyExpired, TimeoutIp
+from app.domain.errors import (
+    CorruptPrompt,
+    DeletedUser,
+    InvalidApiKey,
+    MaintenanceMode,
+    SharedKeyExpired,
+    TimeoutIp,
+    UserBanned,
+)
 from app.domain.modes import Mode
 from app.domain.redis_keys import suspicion_key
 from app.domain.suspicion import Suspected, is_this_machine, timeout_seconds
 from app.services.accounts import authenticate
+from app.services.address_bans import AddressBans
 from app.services.modes import Modes
 from app.services.runtime import Runtime
 from app.services.suspicions import suspect
@@ -77,15 +86,17 @@ class Countermeasures:
         self._database = runtime.database
         self._modes = modes
         self._timeouts = timeouts
+        self._bans = AddressBans(runtime.database)
 
     @contextmanager
     def screened(self, api_key: str, address: str) -> Iterator[None]:
         """Let a submit happen inside, and note a prompt that it refuses.
 
-        Raises MaintenanceMode or TimeoutIp.
+        Raises MaintenanceMode, AddressBanned or TimeoutIp.
         """
         if Mode.MAINTENANCE in self._modes.current():
             raise MaintenanceMode("The horde is in maintenance and takes no requests. Try again later.")
+        self._bans.check(address)
         self._timeouts.check(address)
         try:
             yield
@@ -103,7 +114,7 @@ class Countermeasures:
         with self._database.statements() as transaction:
             try:
                 sender = authenticate(transaction, api_key)
-            except (InvalidApiKey, DeletedUser, SharedKeyExpired):
+            except (InvalidApiKey, DeletedUser, SharedKeyExpired, UserBanned):
                 return
             if not sender.is_anonymous and not sender.trusted:
                 suspect(transaction, sender.user_id, Suspected.CORRUPT_PROMPT)

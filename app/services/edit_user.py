@@ -23,11 +23,10 @@ from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.user_edit import Standing, UserChange, parse_user_edit
 from app.models import User
 from app.models.account import AccountKind
-from app.services.accounts import Caller, authenticate, set_passkey
+from app.services.accounts import Caller, authenticate
+from app.services.passkeys import PASSKEY_BYTES, set_passkey
 from app.services.runtime import Runtime
 from app.services.suspicions import forget_suspicions
-
-PASSKEY_BYTES = 24
 
 log = structlog.get_logger(__name__)
 
@@ -115,6 +114,6 @@ def _set_service(transaction: Transaction, user_id: int, kind: AccountKind, *, i
         raise NotPrivileged(f"service: an account of the kind '{kind.value}' keeps its kind.", param="service")
     values: dict[str, str | None] = {"kind": (AccountKind.SERVICE if is_service else AccountKind.USER).value}
     if not is_service:
-        values |= {"passkey_sha256": None}
+        values |= {"passkey_sha256": None, "previous_passkey_sha256": None}
     transaction.execute(update(User).where(User.id == user_id).values(values))
     return {"service": is_service}

@@ -18,7 +18,7 @@ from app.services.runtime import Runtime
 MOST_WAITS = 1000
 """Answered generations of a minute whose waits are looked at, the newest."""
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def note_minute(runtime: Runtime) -> Minute:

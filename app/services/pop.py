@@ -25,6 +25,7 @@ from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.text_request import text_payload
 from app.domain.worker_profile import message_object
 from app.services.accounts import digest, refused_key
+from app.services.banned import BAN_COLUMNS, BAN_OF, refuse_banned
 from app.services.claim import OFFLOADED, Asking, Wish, claim
 from app.services.job_media import JobMedia
 from app.services.online import OnlineWorkers
@@ -102,7 +103,7 @@ class Pop:
         """Give the worker that calls from this address its next job.
 
         The same `pop_key` gets the same job again, so a lost answer strands nothing
-        (details D15). Raises InvalidApiKey, AnonForbiddenWorker, WrongCredentials, BadRequest,
+        (details D15). Raises InvalidApiKey, UserBanned, AnonForbiddenWorker, WrongCredentials, BadRequest,
         WorkerMaintenance, or what `WorkerScreen` refuses with.
         """
         if declaration.prompt_jobs and not (declaration.chat_jobs or declaration.models):
@@ -157,6 +158,7 @@ class Pop:
         ).one_or_none()
         if seen is None:
             raise refused_key()
+        refuse_banned(seen)
         _check_owner(seen)
         self._screen(transaction, seen, declaration, address)
         worker_id = self._check_in(transaction, seen, declaration, address)
@@ -301,8 +303,8 @@ def _payload(row: Row[Any], declaration: Declaration) -> dict[str, Any]:
 # was answered before, and which classes have anybody waiting (a skip scan of the index,
 # whose cost follows the number of classes and not the length of the queue).
 _IDENTIFY = text(
-    """
-    SELECT u.id AS user_id, u.trusted, u.flagged, u.vpn, u.worker_invited, w.address,
+    f"""
+    SELECT {BAN_COLUMNS}, u.id AS user_id, u.trusted, u.flagged, u.vpn, u.worker_invited, w.address,
            w.id AS worker_id, w.user_id AS owner_id, w.maintenance,
            w.maintenance_message, w.last_seen_at, w.declaration, w.paused,
            COALESCE(w.failed_at > now() - interval '1 day', false) AS failed_lately,
@@ -328,9 +330,10 @@ _IDENTIFY = text(
     FROM api_keys k
     JOIN users u ON u.id = k.user_id
     LEFT JOIN workers w ON w.name = :name AND w.deleted_at IS NULL
+    {BAN_OF.format(account="u.id")}
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
       AND k.shared_id IS NULL AND NOT u.deleted
-    """
+    """  # noqa: S608 - joined from constants
 )
 
 _CHECK_IN = text(

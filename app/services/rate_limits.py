@@ -74,6 +74,26 @@ class RateLimits:
         with self._lock:
             return min((self._allowance(each, now) for each in counted), key=lambda allowance: allowance.left)
 
+    def look(self, limits: Iterable[tuple[LimitName, str]]) -> list[Allowance | None]:
+        """Return what is left of these limits, each with its source, counting nothing; None where there is no limit.
+
+        By what all processes have told, or while Redis is away by what this one knows.
+        """
+        asked = [(self._limits[name], source) if name in self._limits else None for name, source in limits]
+        looked = [each for each in asked if each is not None]
+        now = self._now()
+        keys = [rate_key(limit.name, source, int(now // limit.seconds)) for limit, source in looked]
+        told = dict(zip(looked, self._bus.counters(keys), strict=False)) if keys else {}
+        with self._lock:
+            return [None if each is None else self._seen(each, told.get(each, 0), now) for each in asked]
+
+    def _seen(self, each: Counted, told: int, now: float) -> Allowance:
+        limit, number = each[0], int(now // each[0].seconds)
+        window = self._windows.get(each)
+        if window is not None and window.number == number:
+            told = max(told, window.shared) + window.pending
+        return Allowance(limit, limit.calls - told, (number + 1) * limit.seconds)
+
     def _add(self, counted: Iterable[Counted], now: float) -> dict[Counted, tuple[str, int, int]]:
         """Count the call; return what Redis has to be told: a key, how many calls, and for how long they count."""
         due = {}

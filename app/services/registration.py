@@ -8,6 +8,7 @@ from app.domain.errors import BadRequest, RegistrationClosed
 from app.domain.modes import Mode
 from app.domain.name_rules import is_profane, parse_words
 from app.services.accounts import alias_of, create_key, create_user
+from app.services.address_bans import AddressBans
 from app.services.modes import Modes
 from app.services.runtime import Runtime
 
@@ -30,13 +31,16 @@ class Register:
     def __init__(self, runtime: Runtime) -> None:
         self._database = runtime.database
         self._modes = Modes(runtime)
+        self._bans = AddressBans(runtime.database)
         self._words = parse_words(runtime.settings.refused_name_words)
 
-    def __call__(self, username: str) -> Registered:
-        """Make an account with one key.
+    def __call__(self, username: str, address: str = "") -> Registered:
+        """Make an account with one key, for somebody who calls from this address.
 
-        Raises BadRequest when the name cannot be used, and RegistrationClosed in raid mode (wire reference 4.12).
+        Raises BadRequest when the name cannot be used, AddressBanned, and RegistrationClosed in raid mode (wire
+        reference 4.12).
         """
+        self._bans.check(address)
         if Mode.RAID in self._modes.current():
             raise RegistrationClosed("Nobody can register right now. Try again later.")
         name = " ".join(username.split())

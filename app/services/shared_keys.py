@@ -92,6 +92,14 @@ class SharedKeys:
             )
 
 
+def revoke_shared_keys(transaction: Transaction, user_id: int | None = None) -> int:
+    """Make every shared key useless, or those of one account; return how many.
+
+    A shared key stands in the database as it is, since its id is the key: who read the database has them all.
+    """
+    return len(transaction.execute(_REVOKE, {"user_id": user_id}).all())
+
+
 def _owner(transaction: Transaction, api_key: str) -> Caller:
     caller = authenticate(transaction, api_key)
     if caller.key.is_shared:
@@ -144,6 +152,15 @@ def _shown(row: Row[Any]) -> dict[str, Any]:
 
 
 _COUNT = text("SELECT count(*) FROM api_keys WHERE user_id = :user_id AND shared_id IS NOT NULL AND revoked_at IS NULL")
+
+_REVOKE = text(
+    """
+    UPDATE api_keys SET revoked_at = now()
+    WHERE shared_id IS NOT NULL AND revoked_at IS NULL
+      AND (CAST(:user_id AS bigint) IS NULL OR user_id = CAST(:user_id AS bigint))
+    RETURNING id
+    """
+)
 
 _READ = text(
     f"""

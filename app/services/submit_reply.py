@@ -19,6 +19,7 @@ from app.domain.task_names import TaskName
 from app.domain.verdict_route import verification_task
 from app.domain.verification import Reply
 from app.services.accounts import digest, refused_key
+from app.services.banned import BAN_COLUMNS, BAN_OF, refuse_banned
 from app.services.faults import OTHER_FAULT, WORKER_FAULTS, Failure, fail_generation
 from app.services.runtime import Runtime
 from app.services.transitions import guard
@@ -138,11 +139,12 @@ class SubmitReply:
 def load_job(transaction: Transaction, api_key: str, generation_id: UUID) -> Row[Any]:
     """Return a job of this key's account, with the state of its request.
 
-    Raises InvalidApiKey, InvalidJobId or WrongCredentials.
+    Raises InvalidApiKey, UserBanned, InvalidJobId or WrongCredentials.
     """
     row = transaction.execute(_LOAD, {"id": generation_id, "digest": digest(api_key)}).one_or_none()
     if row is None:
         raise refused_key()
+    refuse_banned(row)
     if row.id is None:
         raise InvalidJobId("No job has this id. It may have been given out too long ago.", param="id")
     if row.owner_id != row.caller_id:
@@ -184,8 +186,8 @@ def _aborted() -> AbortedGen:
 
 
 _LOAD = text(
-    """
-    SELECT k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal, g.model,
+    f"""
+    SELECT {BAN_COLUMNS}, k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal, g.model,
            w.user_id AS owner_id, r.state AS request_state, r.is_chat, r.context_tokens, r.max_length,
            g.streamed, extract(epoch FROM g.deadline_at - now())::float8 AS seconds_left,
            r.requirements -> 'features' AS features
@@ -193,9 +195,10 @@ _LOAD = text(
     LEFT JOIN (generations g
         JOIN workers w ON w.id = g.worker_id
         JOIN horde_requests r ON r.id = g.request_id) ON g.id = :id
+    {BAN_OF.format(account="k.user_id")}
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
       AND k.shared_id IS NULL
-    """
+    """  # noqa: S608 - joined from constants
 )
 
 _STORE = text(

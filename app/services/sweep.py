@@ -10,6 +10,7 @@ One query a waiting state, each bounded and skipping locked rows:
 | generation `leased`, silent | the same, when its worker posted before and stopped (D15)     |
 | request open, past its life | expired with its jobs, unless a reply is being verified       |
 | request with media that is due | see `media_rescue`                                         |
+| anything of a banned account   | see `bans`                                                 |
 """
 
 from uuid import UUID
@@ -24,6 +25,7 @@ from app.domain.states import GenerationState, RequestState
 from app.domain.task_names import TaskName
 from app.domain.verdict_route import is_judged_by_schema, verification_task
 from app.services.aborts import note_heartbeats
+from app.services.bans import end_banned
 from app.services.faults import Failure, end_request, fail_generation
 from app.services.media_rescue import rescue_media
 from app.services.runtime import Runtime
@@ -51,6 +53,7 @@ def sweep(runtime: Runtime) -> None:
     _time_out_silent(runtime)
     _expire_requests(runtime)
     rescue_media(runtime)
+    end_banned(runtime)
 
 
 def _rescue_submitted(runtime: Runtime) -> None:

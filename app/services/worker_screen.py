@@ -21,6 +21,7 @@ from app.domain.modes import Mode
 from app.domain.name_rules import check_worker_names, parse_words
 from app.domain.redis_keys import addresses_key
 from app.domain.suspicion import is_this_machine, is_within, parse_networks
+from app.services.address_bans import AddressBans
 from app.services.countermeasures import Timeouts
 from app.services.modes import Modes
 from app.services.runtime import Runtime
@@ -36,18 +37,20 @@ class WorkerScreen:
         self._settings = runtime.settings
         self._modes = Modes(runtime)
         self._timeouts = Timeouts(runtime)
+        self._bans = AddressBans(runtime.database)
         self._unsafe = parse_networks(runtime.settings.unsafe_networks)
         self._words = parse_words(runtime.settings.refused_name_words)
 
     def __call__(self, transaction: Transaction, seen: Row[Any], declaration: Declaration, address: str) -> None:
         """Check a worker of an owner that a pop identified; only what comes anew is looked at closely.
 
-        Raises WorkerFlaggedMaintenance, TimeoutIp, UnsafeIp, TooManyNewIps, and for a worker that
+        Raises WorkerFlaggedMaintenance, AddressBanned, TimeoutIp, UnsafeIp, TooManyNewIps, and for a worker that
         was not online BadRequest, a Profane refusal, TooManyWorkers, TooManyWorkersTrusted,
         TooManySameIps or WorkerInviteOnly.
         """
         if seen.flagged:
             raise WorkerFlaggedMaintenance("This account is flagged, so its workers get no jobs. Ask a moderator.")
+        self._bans.check(address, transaction)
         self._timeouts.check(address)
         self._check_network(transaction, seen, address)
         if seen.worker_id is None:

@@ -4,7 +4,7 @@ from alembic import op
 import sqlalchemy as sa
 
 revision = "0011_incidents"
-down_revision = "0009_images"
+down_revision = "0010_operator"
 branch_labels = None
 depends_on = None
 

@@ -56,6 +56,18 @@ def test_a_transfer_from_or_to_nobody_is_refused(run: Run) -> None:
     assert run("kudos", "transfer", 999, ann, "1").exit_code == 1
 
 
+def test_an_account_can_be_named_as_it_is_on_the_wire_and_never_by_another_ones_name(run: Run) -> None:
+    ann, bob = create(run, "ann"), create(run, "bob")
+    assert answer(run("kudos", "grant", f"ann#{ann}", "100", "--json"))["kudos"] == 114.0
+    assert answer(run("kudos", "transfer", f"ann#{ann}", f"bob#{bob}", "5", "--json"))["kudos"] == 109.0
+    assert answer(run("user", "show", f"bob#{bob}", "--json"))["kudos"] == 19.0
+    assert answer(run("user", "concurrency", f"bob#{bob}", 5, "--json"))["concurrency"] == 5
+    assert run("key", "create", f"bob#{bob}").exit_code == 0
+    refused = run("kudos", "grant", f"bob#{ann}", "100")
+    assert refused.exit_code == 1
+    assert f"Account {ann} is ann#{ann}, not bob#{ann}." in refused.output
+
+
 def test_a_role_and_a_concurrency_are_given_and_taken(run: Run) -> None:
     ann = create(run, "ann")
     assert answer(run("user", "role", ann, "trusted", "--json"))["roles"] == "trusted"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+import click
 import pytest
 
 from app.domain.contract.horde_options import KEYS as HORDE_KEYS
@@ -34,6 +35,7 @@ FOLDERS = "app|bench|cli|config|docs|front|launcher|migrations|pages|script|task
 CODE_PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
 ROUTE = re.compile(r"""blueprint\.(get|post|put|patch|delete)\(\s*"([^"]+)"|"(/(?:api/)?v2/generate/text/pop)\"""")
+SHOWN_COMMAND = re.compile(r"(?:^\s*|`)(?:\S*bin/)?horde ([a-z][^`]*)")
 REDIS_NAME = re.compile(r"""f?["'](horde:[a-z:]+)""")
 
 
@@ -89,6 +91,55 @@ def test_every_refusal_is_listed_with_its_meaning(error: type[HordeError]) -> No
 @pytest.mark.parametrize("words", [" ".join(words) for words, _ in walk(main, ("horde",))])
 def test_every_command_has_its_heading(words: str) -> None:
     assert f"## `{words}`\n" in read("reference/commands.md")
+
+
+def commands_of(page: Path) -> Iterator[str]:
+    """Every `horde` command that a page shows, with the words behind it, in text and in blocks."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        yield from (match[1] for match in SHOWN_COMMAND.finditer(line))
+
+
+def misfit(shown: str) -> str | None:
+    """What of a shown command the parser does not have: a word that is no command, or an option; None if all is there.
+
+    `create|show` stands for both; words in capitals and in quotes are arguments.
+    """
+    words = shown.partition(" #")[0].split()
+    found: list[click.Command] = [main]
+    while words and isinstance(found[0], click.Group):
+        names = words.pop(0).split("|")
+        groups = [command for command in found if isinstance(command, click.Group)]
+        unknown = [name for group in groups for name in names if name not in group.commands]
+        if unknown:
+            return unknown[0]
+        found = [group.commands[name] for group in groups for name in names]
+    known = {option for command in found for parameter in command.params for option in parameter.opts}
+    return next((word for word in words if word.startswith("--") and word not in known), None)
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name)
+def test_every_command_that_a_page_shows_is_one_of_the_parsers(page: Path) -> None:
+    assert [shown for shown in commands_of(page) if misfit(shown) is not None] == []
+
+
+def test_commands_are_shown_and_a_wrong_one_is_found() -> None:
+    shown = [command for page in TEXTS for command in commands_of(page)]
+    assert {"user create alice", "ban list", "worker pause NAME"} <= {each.partition(" #")[0].strip() for each in shown}
+    wrong = ("user vanish", "user create|vanish", "ban user A --for 3", "ban user A --hours 3")
+    assert [misfit(each) for each in wrong] == ["vanish", "vanish", "--for", None]
+
+
+def test_every_command_that_tells_something_can_tell_it_to_a_script() -> None:
+    speaks = {"horde up", "horde down", "horde serve", "horde user export"}
+    leaves = {
+        " ".join(words): {option for parameter in command.params for option in parameter.opts}
+        for words, command in walk(main, ("horde",))
+        if not isinstance(command, click.Group)
+    }
+    assert speaks < set(leaves)
+    assert [words for words, options in leaves.items() if "--json" not in options] == [
+        words for words in leaves if words in speaks
+    ]
 
 
 def test_every_command_says_what_it_does() -> None:

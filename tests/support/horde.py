@@ -19,8 +19,8 @@ from typing import Any
 import openai
 from sqlalchemy import create_engine, text
 
-from app.services.accounts import LocalKeys, ensure_local_accounts
 from app.services.invariants import check
+from app.services.local_accounts import LocalKeys, ensure_local_accounts
 from config.fault_points import FaultPoint
 from config.settings import Settings
 from launcher.procfile import read_procfile

@@ -5,6 +5,7 @@ specification, details D3 and the wire reference.
 """
 
 from app.domain.errors.accounts import (
+    AnonForbiddenReport,
     AnonForbiddenUserMod,
     AnonymousOwnsNoKeys,
     DeletedUser,
@@ -20,8 +21,11 @@ from app.domain.errors.accounts import (
     ProfaneUserContact,
     ProfaneUserName,
     RegistrationClosed,
+    ReportAlreadyOpen,
+    ReportNotFound,
     RequiresTrust,
     TooLongUserName,
+    UserBanned,
     UserNotFound,
     WrongCredentials,
 )
@@ -50,6 +54,7 @@ from app.domain.errors.kudos import (
     TransferSharedKeyExpired,
 )
 from app.domain.errors.requests import (
+    AddressBanned,
     CorruptPrompt,
     ExcessiveStopSequence,
     FilterNotFound,
@@ -109,6 +114,8 @@ from app.domain.errors.workers import (
 
 __all__ = [
     "AbortedGen",
+    "AddressBanned",
+    "AnonForbiddenReport",
     "AnonForbiddenUserMod",
     "AnonForbiddenWorker",
     "AnonymousOwnsNoKeys",
@@ -168,6 +175,8 @@ __all__ = [
     "ProgressOutOfStep",
     "ProgressUnavailable",
     "RegistrationClosed",
+    "ReportAlreadyOpen",
+    "ReportNotFound",
     "RequestNotFound",
     "RequiresTrust",
     "ServiceUnavailable",
@@ -192,6 +201,7 @@ __all__ = [
     "TransferDeletedUser",
     "TransferSharedKeyExpired",
     "UnsafeIp",
+    "UserBanned",
     "UserNotFound",
     "ValidationFailed",
     "WorkerFlaggedMaintenance",

@@ -45,6 +45,34 @@ class DeletedUser(HordeError):
     rc = "DeletedUser"
 
 
+class UserBanned(HordeError):
+    """The operator banned the account; the message says until when and why."""
+
+    status = 403
+    rc = "UserBanned"
+
+
+class AnonForbiddenReport(HordeError):
+    """The anonymous account reports nobody."""
+
+    status = 403
+    rc = "AnonForbiddenReport"
+
+
+class ReportAlreadyOpen(HordeError):
+    """The account has an open report about this target."""
+
+    status = 409
+    rc = "ReportAlreadyOpen"
+
+
+class ReportNotFound(HordeError):
+    """No report has this number."""
+
+    status = 404
+    rc = "ReportNotFound"
+
+
 class NotOwner(HordeError):
     """What was named belongs to another account."""
 

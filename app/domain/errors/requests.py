@@ -87,6 +87,13 @@ class NoEligibleWorker(HordeError):
     rc = "no_eligible_worker"
 
 
+class AddressBanned(HordeError):
+    """The operator banned the network that the call came from."""
+
+    status = 403
+    rc = "AddressBanned"
+
+
 class TimeoutIp(HordeError):
     """The address is kept out for a time, after prompts that were refused."""
 

@@ -12,7 +12,9 @@ from openapi_spec_validator import validate
 from app.api.document import described, public_rules
 from app.api.operations import ATTRIBUTE
 from app.domain.contract.readers import READERS
+from app.domain.reports import ReportKind
 from app.domain.text_request import SAMPLERS
+from app.services.reports import Reports
 from tests.app.api.conftest import Call
 from tests.app.services.conftest import World
 
@@ -87,6 +89,7 @@ def test_all_that_is_referred_to_is_there(document: Any) -> None:
         "/stats/text/totals",
         "/stats/text/models",
         "/find_user",
+        "/limits",
         "/generate/chat/models",
         "/workers/messages",
     ],
@@ -96,6 +99,15 @@ def test_answers_are_what_it_says(world: World, get: Call, document: Any, path: 
     operation = document["paths"][f"/api/v2{path.partition('?')[0]}"]["get"]
     schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
     OAS31Validator(schema | {"components": document["components"]}).validate(get(path, world.owner_key))
+
+
+def test_reports_are_what_it_says(world: World, get: Call, document: Any, worker_id: str, moderator_key: str) -> None:
+    Reports(world.runtime).make(world.requester_key, ReportKind.WORKER, worker_id, "It answers in rhymes.")
+    operation = document["paths"]["/api/v2/reports"]["get"]
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    found = get("/reports", moderator_key)
+    assert len(found) == 1
+    OAS31Validator(schema | {"components": document["components"]}).validate(found)
 
 
 def test_a_person_reads_it_on_a_page_that_fetches_nothing_from_elsewhere(client: FlaskClient) -> None:

@@ -19,7 +19,8 @@ from app.domain.rate_limits import Limit, LimitName, limits_of_route
         ("PUT", "/sharedkeys", {LimitName.SHARED_KEYS}),
         ("PATCH", "/sharedkeys/<>", {LimitName.DEFAULT}),
         ("POST", "/kudos/transfer", {LimitName.TRANSFERS_SECOND, LimitName.TRANSFERS_HOUR}),
-        ("POST", "/register", {LimitName.REGISTER}),
+        ("POST", "/register", {LimitName.REGISTER_MINUTE, LimitName.REGISTER_HOUR, LimitName.REGISTER_DAY}),
+        ("POST", "/reports", {LimitName.REPORTS}),
         ("GET", "/register", {LimitName.DEFAULT}),
     ],
 )

@@ -21,8 +21,9 @@ from app.domain.errors import (
     UserNotFound,
 )
 from app.domain.system_accounts import ANONYMOUS_ID, ANONYMOUS_KEY
-from app.services.accounts import Passkeys, Role, set_role
+from app.services.accounts import Role, set_role
 from app.services.edit_user import EditUser
+from app.services.passkeys import Passkeys
 from app.services.shared_keys import SharedKeys
 from tests.app.services.conftest import World
 

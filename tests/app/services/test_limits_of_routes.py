@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from app.factory import create_app
 from app.models.account import AccountKind
-from app.services import accounts
+from app.services import accounts, passkeys
 from app.services.runtime import Runtime
 
 PASSKEY = "a-passkey-of-the-front"
@@ -18,7 +18,7 @@ PASSKEY = "a-passkey-of-the-front"
 def client(runtime: Runtime) -> Iterator[FlaskClient]:
     with runtime.database.transaction() as transaction:
         service = accounts.create_user(transaction, "front", AccountKind.SERVICE)
-        accounts.set_passkey(transaction, service, PASSKEY)
+        passkeys.set_passkey(transaction, service, PASSKEY)
     with create_app(runtime).test_client() as made:
         yield made
 
@@ -62,7 +62,7 @@ def test_nobody_else_may_vouch(client: FlaskClient, passkey: str) -> None:
 def test_an_ordinary_account_with_a_passkey_may_not_vouch(client: FlaskClient, runtime: Runtime) -> None:
     with runtime.database.transaction() as transaction:
         ordinary = accounts.create_user(transaction, "ann")
-        accounts.set_passkey(transaction, ordinary, "a-passkey-of-ann------")
+        passkeys.set_passkey(transaction, ordinary, "a-passkey-of-ann------")
     answer = ask(client, **{"Proxied-For": "8.8.8.8", "Proxy-Authorization": "a-passkey-of-ann------"})
     assert (answer.json or {})["rc"] == "OnlyServiceAccountProxy"
 

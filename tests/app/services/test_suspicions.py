@@ -177,6 +177,14 @@ def test_nobody_is_suspected_for_a_prompt_without_an_account(
     assert reasons(world) == []
 
 
+def test_a_refused_prompt_of_a_banned_account_is_refused_and_no_suspicion(
+    world: World, countermeasures: Countermeasures
+) -> None:
+    world.execute("INSERT INTO bans (user_id) VALUES (:id)", id=world.requester_id)
+    refuse_prompt(countermeasures, world.requester_key)
+    assert reasons(world) == []
+
+
 def test_nothing_is_taken_in_maintenance(world: World, countermeasures: Countermeasures) -> None:
     with countermeasures.screened(world.requester_key, HOME):
         pass

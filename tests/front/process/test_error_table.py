@@ -75,6 +75,8 @@ NATIVE = [
     kept("filtered", 400, "CorruptPrompt", 400),
     kept("too dear", 400, "KudosCapExceeded", 400),
     kept("deleted account", 403, "DeletedUser", 403),
+    kept("banned account", 403, "UserBanned", 403),
+    kept("banned network", 403, "AddressBanned", 403),
     kept("another's", 403, "WrongCredentials", 403),
     kept("an operation key used for another body", 409, "OperationKeyMismatch", 409, should_retry=NOT_AGAIN),
     kept("no store", 503, "storage_unavailable", 503),

@@ -45,13 +45,24 @@ class Scene:
         with running_front(self.folder, self.horde.native, self.horde.services.redis_url, **settings) as front:
             return self.refused(base=front.url, **more)
 
-    def idle_model(self, *, waiting: int = 0) -> str:
-        """A model whose only worker has popped and does so no more, with requests that wait for it."""
+    def idle_model(self) -> str:
+        """A model whose only worker has popped and does so no more."""
         model = f"idle-{uuid4().hex[:8]}"
         assert HandWorker(self.horde, model).pop() is None
+        return model
+
+    def busy_model(self, seconds: int) -> str:
+        """An idle model with so many requests that the last of them has to wait for longer than this."""
+        model, chats = self.idle_model(), f"{self.horde.native}/api/v2/generate/chat"
         body = {"model": model, "messages": [{"role": "user", "content": "Hello."}], "max_tokens": 500}
-        for _ in range(waiting):
-            assert call("POST", f"{self.horde.native}/api/v2/generate/chat/async", body, KEYS.demo).status == 202
+        for _ in range(5):
+            last = call("POST", f"{chats}/async", body, KEYS.demo)
+            assert last.status == 202
+
+        def is_long() -> bool:
+            return bool(call("GET", f"{chats}/status/{last.body['id']}", key=KEYS.demo).body["wait_time"] > seconds)
+
+        wait_until(is_long, 10, "the wait is not known")
         return model
 
     def open_requests(self) -> list[tuple[object, ...]]:
@@ -89,7 +100,7 @@ def fail_fast_without_a_thread(scene: Scene) -> openai.APIStatusError:
 
 
 def fail_fast_with_a_wait_above_the_budget(scene: Scene) -> openai.APIStatusError:
-    model = scene.idle_model(waiting=5)
+    model = scene.busy_model(20)
     return scene.refused_in_a_hurry(20, model=model, **horde_options(availability_mode="fail_fast"))
 
 

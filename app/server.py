@@ -5,6 +5,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 
 from config.settings import get_settings
+from config.shared_figures import shared_figures
 
 RESPAWN_SECONDS = 0.5
 KILL_SECONDS = 25
@@ -13,7 +14,7 @@ KILL_SECONDS = 25
 def main() -> None:
     """Serve until a signal comes; a process of ours that dies is replaced."""
     settings = get_settings()
-    Granian(
+    server = Granian(
         "app.wsgi:app",
         address=settings.horde_bind_host,
         port=settings.horde_native_port,
@@ -26,7 +27,9 @@ def main() -> None:
         respawn_interval=RESPAWN_SECONDS,
         workers_kill_timeout=KILL_SECONDS,
         log_level=LogLevels.warning,
-    ).serve()
+    )
+    with shared_figures(settings.native_processes):
+        server.serve()
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
 
-celery = Celery(
-    "horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep", "tasks.fetch", "tasks.media"]
-)
+MODULES = ("verdict", "schema", "settlement", "upkeep", "fetch", "media", "observing")
+
+celery = Celery("horde", include=[f"tasks.{module}" for module in MODULES])
 celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 

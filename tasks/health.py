@@ -5,6 +5,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+from app.services.live_figures import ServiceFigures
 from app.services.readiness import readiness
 from app.services.runtime import Runtime
 from config.metrics import exposition
@@ -19,7 +20,7 @@ def serve_health(runtime: Callable[[], Runtime], port: int, *, keeps_objects: bo
             answers = {
                 "/healthz": _alive,
                 "/readyz": lambda: _ready(runtime(), keeps_objects=keeps_objects),
-                "/metrics": _metrics,
+                "/metrics": lambda: _metrics(runtime(), keeps_objects=keeps_objects),
             }
             answer = answers.get(self.path)
             status, kind, body = answer() if answer else (404, "application/json", b'{"message": "No such route."}')
@@ -49,6 +50,6 @@ def _ready(runtime: Runtime, *, keeps_objects: bool) -> tuple[int, str, bytes]:
     return 200 if good else 503, "application/json", body.encode()
 
 
-def _metrics() -> tuple[int, str, bytes]:
-    figures, content_type = exposition()
+def _metrics(runtime: Runtime, *, keeps_objects: bool) -> tuple[int, str, bytes]:
+    figures, content_type = exposition(ServiceFigures(runtime, keeps_objects=keeps_objects))
     return 200, content_type, figures

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_init, worker_process_init
+from celery.signals import beat_init, celeryd_init, setup_logging, worker_init, worker_process_init
 
 from app.domain.task_names import Queue
 from app.services.runtime import Runtime, build_runtime
@@ -27,6 +27,8 @@ def runtime() -> Runtime:
     return build_runtime(get_settings(), celery, pool_size=POOL_SIZE, application="tasks")
 
 
+# Celery sets logging up late: its warnings about privileges come before.
+@celeryd_init.connect
 @setup_logging.connect
 def _configure_logging(**_: object) -> None:
     configure_logging(get_settings(), "celery")

@@ -29,7 +29,7 @@ class Flower:
         asked = urllib.request.Request(f"{self.root}{path}", headers=headers)  # noqa: S310 - ours
         try:
             with urllib.request.urlopen(asked, timeout=10) as response:  # noqa: S310 - see above
-                return response.status, response.read().decode()
+                return response.status, response.read().decode(errors="replace")
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()

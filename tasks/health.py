@@ -1,15 +1,31 @@
 """Health and metrics of a Celery process, on a port of its own (operations O4)."""
 
 import json
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Any
+
+import structlog
 
 from app.services.live_figures import ServiceFigures
 from app.services.readiness import readiness
 from app.services.runtime import Runtime
 from config.metrics import exposition
 from config.settings import get_settings
+
+log = structlog.get_logger()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a defect as an event; whoever asked and did not wait for the answer is none."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):
+            log.error("request.failed", error=type(error).__name__, exc_info=error)
 
 
 def serve_health(runtime: Callable[[], Runtime], port: int, *, keeps_objects: bool = False) -> ThreadingHTTPServer:
@@ -33,8 +49,7 @@ def serve_health(runtime: Callable[[], Runtime], port: int, *, keeps_objects: bo
         def log_message(self, *_: object) -> None:
             """Stay silent: scrapes are no events."""
 
-    server = ThreadingHTTPServer((get_settings().horde_bind_host, port), Handler)
-    server.daemon_threads = True
+    server = _Server((get_settings().horde_bind_host, port), Handler)
     Thread(target=server.serve_forever, name="health", daemon=True).start()
     return server
 

@@ -59,6 +59,8 @@ class TaskSender:
         """Return how many messages wait in each queue, over one connection; None when the broker cannot tell."""
         try:
             with self._celery.connection_for_read() as connection:
+                # Its own patience would be two seconds, for a broker that says at once that it is not there.
+                connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
                 return {queue: _length(connection, queue) for queue in queues}
         except (OperationalError, RedisError, OSError) as error:
             log.warning("broker.unreachable", call="backlog", error=type(error).__name__)

@@ -48,8 +48,10 @@ class Prometheus:
         return list(self._asked(f"query?{urllib.parse.urlencode({'query': expression})}")["result"])
 
     def is_scraping(self, targets: int) -> bool:
-        """Whether so many processes answer."""
+        """Whether it is ready, and so many processes answer it."""
         try:
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as response:  # noqa: S310 - ours
+                response.read()
             return len(self.query('up{job="horde"} == 1')) == targets
         except OSError:
             return False

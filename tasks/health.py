@@ -33,7 +33,7 @@ def serve_health(runtime: Callable[[], Runtime], port: int, *, keeps_objects: bo
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            answers = {
+            answers: dict[str, Callable[[], tuple[int, str, bytes]]] = {
                 "/healthz": _alive,
                 "/readyz": lambda: _ready(runtime(), keeps_objects=keeps_objects),
                 "/metrics": lambda: _metrics(runtime(), keeps_objects=keeps_objects),

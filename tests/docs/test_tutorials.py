@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.printed import ROOT, Terminal, blocks
+from script.docs.generated import ROOT
+from tests.docs.printed import Terminal, blocks
 from tests.launcher.test_up import free_block
 from tests.support.services import free_port, wait_until
 

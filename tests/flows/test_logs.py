@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,11 @@ def post(horde: HordeProcesses, content: str, call_id: str, **fields: object) ->
             return error.code, error.read().decode()
 
 
+def booked(horde: HordeProcesses, request_id: str) -> bool:
+    """Whether settlement has said that it booked a request."""
+    return bool(events(horde, "tasks", "generations.settled", request_ids=request_id))
+
+
 @pytest.mark.slow
 def test_nothing_that_was_said_and_no_key_is_in_any_log(talkative: HordeProcesses) -> None:
     said = ("marked-question-7f3a", "marked-answer-7f3a", "marked-thought-7f3a", "marked-failure-7f3a")
@@ -76,13 +82,7 @@ def test_nothing_that_was_said_and_no_key_is_in_any_log(talkative: HordeProcesse
     ids = [asked(talkative, answer, "logged-plain"), asked(talkative, answer, "logged-stream", stream=True)]
     assert post(talkative, f"{said[3]} [[status=500]]", "logged-failure")[0] >= 500
     for request_id in ids:
-        wait_until(
-            lambda request_id=request_id: bool(
-                events(talkative, "tasks", "generations.settled", request_ids=request_id)
-            ),
-            30,
-            f"{request_id} is not booked",
-        )
+        wait_until(partial(booked, talkative, request_id), 30, f"{request_id} is not booked")
     secrets = (
         *said,
         KEYS.demo,

@@ -48,6 +48,11 @@ def value(port: int, name: str, **labels: str) -> float | None:
     return shown(port).get((name, frozenset(labels.items())))
 
 
+def rose(port: int, before: float, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a series is above what it was."""
+    return (value(port, name, **labels) or 0.0) > before
+
+
 def declared_name(family: Metric) -> str:
     """The name that the page lists a family under."""
     return f"{family.name}_total" if family.type == "counter" else family.name
@@ -101,11 +106,7 @@ def test_a_chat_moves_the_figures_of_every_process_that_it_passes(horde: HordePr
     horde.openai().chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "Hello."}])
     for (process, name, labels), was in zip(watched, before, strict=True):
         wait_until(
-            lambda process=process, name=name, labels=labels, was=was: (
-                (value(ports(horde)[process], name, **labels) or 0.0) > was
-            ),
-            15,
-            f"{name} {labels} of {process} does not rise",
+            partial(rose, ports(horde)[process], was, name, labels), 15, f"{name} {labels} of {process} does not rise"
         )
 
 

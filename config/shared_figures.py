@@ -29,4 +29,5 @@ def shared_figures(processes: int) -> Iterator[None]:
     try:
         yield
     finally:
+        del os.environ[VARIABLE]
         shutil.rmtree(folder, ignore_errors=True)

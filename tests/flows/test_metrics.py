@@ -1,6 +1,7 @@
 """What a running horde shows on `/metrics` is what the page lists, and says what happened (operations O4)."""
 
 import http.client
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -16,7 +17,7 @@ from script.docs.generated import declared_metrics
 from tests.docs.test_watching import ALERTS, METRICS, asked
 from tests.support.hand_worker import HandWorker, call
 from tests.support.horde import KEYS, MODEL, HordeProcesses
-from tests.support.services import LocalServices, wait_until
+from tests.support.services import LocalServices, free_port, wait_until
 
 DECLARED = {metric.name: metric for metric in declared_metrics()}
 FOREIGN = ("python_", "process_")
@@ -187,6 +188,42 @@ def two_processes(services: LocalServices, database_url: str, tmp_path: Path) ->
         horde.start("web")
         horde.wait_web()
         yield horde
+    finally:
+        horde.close()
+
+
+@pytest.fixture
+def lonely(services: LocalServices, database_url: str, tmp_path: Path) -> Iterator[HordeProcesses]:
+    """A native API whose Redis is away, and with it the broker."""
+    horde = HordeProcesses(services, database_url, tmp_path, {"REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"})
+    try:
+        horde.start("web")
+        horde.wait_web()
+        yield horde
+    finally:
+        horde.close()
+
+
+def test_without_redis_a_scrape_is_quick_says_so_and_still_shows_what_waits(lonely: HordeProcesses) -> None:
+    began = time.monotonic()
+    seen = {(name, *labels): number for (name, labels), number in shown(lonely.ports.native).items()}
+    assert time.monotonic() - began < 5
+    up = {service: seen["horde_service_up", ("service", service)] for service in ("database", "redis", "broker")}
+    assert up == {"database": 1, "redis": 0, "broker": 0}
+    assert seen[("horde_workers_online",)] == 0
+    assert seen[("horde_settlement_lag_seconds",)] == 0
+
+
+def test_without_the_database_a_scrape_says_so_and_makes_nothing_up(services: LocalServices, tmp_path: Path) -> None:
+    horde = HordeProcesses(services, f"postgres://horde@127.0.0.1:{free_port()}/horde", tmp_path)
+    try:
+        horde.start("web")
+        horde.wait_web()
+        names = {name for name, _ in shown(horde.ports.native)}
+        assert value(horde.ports.native, "horde_service_up", service="database") == 0
+        assert value(horde.ports.native, "horde_service_up", service="broker") == 1
+        assert "horde_workers_online" not in names
+        assert "horde_settlement_lag_seconds" not in names
     finally:
         horde.close()
 

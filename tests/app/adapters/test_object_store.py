@@ -34,7 +34,7 @@ def store(services: LocalServices, proxy: TcpProxy) -> ObjectStore:
 
 def counted(outcome: str) -> float:
     """Uploads that came to this."""
-    return STORE_CALLS.labels("put", outcome)._value.get()
+    return float(STORE_CALLS.labels("put", outcome)._value.get())
 
 
 @pytest.mark.parametrize("size", [100, 5_000_000])

@@ -29,6 +29,7 @@ from app.api.errors import register_errors
 from app.api.limits import limit_calls
 from app.api.services import EXTENSION, build_services
 from app.services.runtime import Runtime
+from config.metrics import method_label
 
 PREFIXES = ("/api/v2", "/v2")
 
@@ -87,5 +88,5 @@ def _call_id() -> str:
 def _end(response: Response) -> Response:
     structlog.contextvars.unbind_contextvars("call_id")
     route = request.url_rule.rule if request.url_rule is not None else "unknown"
-    LATENCY.labels(route, request.method, response.status_code).observe(time.perf_counter() - g.started)
+    LATENCY.labels(route, method_label(request.method), response.status_code).observe(time.perf_counter() - g.started)
     return response

@@ -70,6 +70,7 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(settings.horde_log_level)),
         cache_logger_on_first_use=True,
     )
+    logging.captureWarnings(True)
     logging.config.dictConfig(
         {
             "version": 1,

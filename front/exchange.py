@@ -28,6 +28,7 @@ class Exchange:
     body_limit: int
     started: float = field(default_factory=time.monotonic)
     body_too_large: bool = False
+    route: str = "unknown"
     _body: Callable[[], None] = field(default=lambda: None)
     _closers: list[Callable[[], None]] = field(default_factory=list)
 

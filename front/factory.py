@@ -17,6 +17,7 @@ from front import errors
 from front.chat import chat_blueprint
 from front.context import Front
 from front.errors import FrontError
+from front.exchange import current_exchange
 from front.gate import Gate, GateLimits
 from front.health import health_blueprint
 from front.models import models_blueprint
@@ -52,8 +53,15 @@ def create_app(front: Front) -> ASGIFramework:
     ):
         app.register_blueprint(blueprint)
     _answer_errors(app)
+    app.before_request(_name_route)
     limits = GateLimits(front.settings.body_limit_bytes, front.settings.image_body_limit_bytes, front.settings.proxies)
-    return Gate(cast("ASGIFramework", app), limits, front.drain)
+    return Gate(cast("ASGIFramework", app), limits, front.drain, front.metrics)
+
+
+async def _name_route() -> None:
+    """Tell the exchange which route it is, by its rule: a path would be as many figures as there are ids."""
+    if request.url_rule is not None:
+        current_exchange().route = request.url_rule.rule
 
 
 def _answer_errors(app: Quart) -> None:

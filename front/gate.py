@@ -28,6 +28,7 @@ from front import errors
 from front.addresses import Network, client_address
 from front.drain import Drain
 from front.exchange import Exchange, attach
+from front.metrics import FrontMetrics
 
 SEND_SECONDS = 30.0
 """Longest wait for a client to take what was sent; then it is dropped (reliability B6)."""
@@ -97,10 +98,11 @@ def canonical_path(path: str) -> str:
 class Gate:
     """The ASGI application that Hypercorn serves."""
 
-    def __init__(self, app: ASGIFramework, limits: GateLimits, drain: Drain) -> None:
+    def __init__(self, app: ASGIFramework, limits: GateLimits, drain: Drain, metrics: FrontMetrics) -> None:
         self._app = app
         self._limits = limits
         self._drain = drain
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] == "lifespan":
@@ -123,11 +125,26 @@ class Gate:
             body_limit=self._limits.body_bytes,
         )
         reply = _Sender(send, exchange, self._limits.send_seconds)
+        try:
+            await self._answer(scope, receive, reply, exchange, given)
+        finally:
+            self._metrics.call_ended(exchange.route, scope["method"], reply.status, time.monotonic() - exchange.started)
+
+    async def _answer(
+        self,
+        scope: HTTPScope,
+        receive: ASGIReceiveCallable,
+        reply: "_Sender",
+        exchange: Exchange,
+        given: dict[bytes, bytes],
+    ) -> None:
         if scope["method"] == "OPTIONS":
+            exchange.route = "preflight"
             await reply.preflight(given.get(b"access-control-request-headers"))
             return
         _mend_path(scope)
         if self._drain.started and scope["path"] not in ALWAYS_OPEN:
+            exchange.route = "draining"
             await reply.draining(scope["path"])
             return
         if scope["path"] in IMAGE_PATHS:

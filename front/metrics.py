@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from config.metrics import method_label
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 LATENCY_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -23,6 +25,8 @@ class FrontMetrics:
             "horde_front_submit_retries", "Submits repeated because their answer was lost.", registry=self._registry
         )
         self._pops = Counter("horde_front_pops", "Answered pops.", ["result"], registry=self._registry)
+        for result in ("job", "empty"):
+            self._pops.labels(result)
         self._releases = Counter(
             "horde_front_releases", "Jobs given back because their worker had gone.", registry=self._registry
         )
@@ -30,6 +34,13 @@ class FrontMetrics:
             "horde_front_chat_seconds",
             "From the request's arrival to the end of its answer.",
             ["outcome"],
+            buckets=LATENCY_SECONDS,
+            registry=self._registry,
+        )
+        self._calls = Histogram(
+            "horde_front_seconds",
+            "From a call's arrival to the end of its answer.",
+            ["route", "method", "status"],
             buckets=LATENCY_SECONDS,
             registry=self._registry,
         )
@@ -54,6 +65,11 @@ class FrontMetrics:
         """A chat request ended."""
         self._requests.labels(outcome).inc()
         self._latency.labels(outcome).observe(seconds)
+
+    def call_ended(self, route: str, method: str, status: int | None, seconds: float) -> None:
+        """A call of any route ended; without a status when its client left before one."""
+        shown = "none" if status is None else str(status)
+        self._calls.labels(route, method_label(method), shown).observe(seconds)
 
     def signal(self, channel: str) -> None:
         """A signal arrived on a channel of this kind."""

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_init, worker_process_init
+from celery.signals import beat_init, celeryd_init, setup_logging, worker_init, worker_process_init
 
 from app.domain.task_names import Queue
 from app.services.runtime import Runtime, build_runtime
@@ -14,9 +14,9 @@ from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
 
-celery = Celery(
-    "horde", include=["tasks.verdict", "tasks.schema", "tasks.settlement", "tasks.upkeep", "tasks.fetch", "tasks.media"]
-)
+MODULES = ("verdict", "schema", "settlement", "upkeep", "fetch", "media", "observing")
+
+celery = Celery("horde", include=[f"tasks.{module}" for module in MODULES])
 celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 
@@ -27,6 +27,8 @@ def runtime() -> Runtime:
     return build_runtime(get_settings(), celery, pool_size=POOL_SIZE, application="tasks")
 
 
+# Celery sets logging up late: its warnings about privileges come before.
+@celeryd_init.connect
 @setup_logging.connect
 def _configure_logging(**_: object) -> None:
     configure_logging(get_settings(), "celery")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
+from itertools import product
 from typing import IO, Any, TypeVar
 
 import boto3
@@ -11,6 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from prometheus_client import Counter
 
+from config.metrics import begin_at_zero
 from config.settings import Settings
 
 CONNECT_SECONDS = 2
@@ -24,7 +26,15 @@ CHUNK_BYTES = 2**18
 DELETE_BATCH = 500
 MISSING_CODES = frozenset({"NoSuchKey", "404", "NotFound"})
 
+FULL_CODES = frozenset({"InsufficientStorage", "QuotaExceeded", "XMinioStorageFull"})
+"""How stores say that they have no room; others answer 507 with a code of their own."""
+
+FULL_STATUS = 507
+
 STORE_CALLS = Counter("horde_store_calls", "Calls of the object store.", ["call", "outcome"])
+begin_at_zero(
+    STORE_CALLS, *product(("put", "read", "download", "list", "delete", "ping"), ("done", "missing", "failed", "full"))
+)
 
 log = structlog.get_logger(__name__)
 
@@ -124,7 +134,11 @@ class ObjectStore:
             if code in MISSING_CODES:
                 STORE_CALLS.labels(call, "missing").inc()
                 raise ObjectMissing(call) from None
-            self._failed(call, code)
+            if code in FULL_CODES or error.response["ResponseMetadata"]["HTTPStatusCode"] == FULL_STATUS:
+                STORE_CALLS.labels(call, "full").inc()
+                log.warning("storage.full", call=call, error=code)
+            else:
+                self._failed(call, code)
         except (BotoCoreError, OSError) as error:
             self._failed(call, type(error).__name__)
         else:

@@ -19,6 +19,7 @@ from redis.retry import Retry
 
 from app.adapters.breaker import Breaker
 from app.domain.redis_keys import QUEUE_CHANNEL, TIMEOUTS, ChatEvent, QueueSignal, chat_channel, chat_event, verdict_key
+from config.metrics import begin_at_zero
 from config.settings import Settings
 
 SOCKET_TIMEOUT_SECONDS = 0.4
@@ -29,6 +30,8 @@ VERDICT_TTL_SECONDS = 60
 
 SIGNALS_SENT = Counter("horde_signals_sent", "Signals published on Redis.", ["kind"])
 SIGNALS_LOST = Counter("horde_signals_lost", "Signals that could not be published.", ["kind"])
+for _signals in (SIGNALS_SENT, SIGNALS_LOST):
+    begin_at_zero(_signals, "chat", "queue")
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,6 @@ from app.api import shapes
 from app.api.errors import json_response
 from app.api.operations import Operation, documented
 from app.api.services import services
-from config.metrics import exposition
 
 blueprint = Blueprint("health", __name__)
 
@@ -32,6 +31,6 @@ def ready() -> Response:
 @blueprint.get("/metrics")
 @documented(Operation(tag="health", answers={200: "text/plain"}))
 def metrics() -> Response:
-    """Answer with this port's figures, of all its processes."""
-    figures, content_type = exposition()
+    """Answer with this port's figures, of all its processes, and what the horde holds right now."""
+    figures, content_type = services().exposition()
     return Response(figures, content_type=content_type)

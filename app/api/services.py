@@ -13,6 +13,7 @@ from app.services.edit_user import EditUser
 from app.services.filter_routes import FilterRoutes
 from app.services.key_limits import KeyLimits
 from app.services.list_models import ListModels
+from app.services.live_figures import HordeFigures, ServiceFigures
 from app.services.modes import Modes
 from app.services.online import OnlineWorkers
 from app.services.passkeys import Passkeys
@@ -39,6 +40,7 @@ from app.services.transfers import TransferKudos
 from app.services.user_profile import ReadUser
 from app.services.worker_messages import WorkerMessages
 from app.services.workers import Workers
+from config.metrics import exposition
 
 EXTENSION = "horde"
 
@@ -77,6 +79,7 @@ class NativeServices:
     reports: Reports
     key_limits: KeyLimits
     readiness: Callable[[], dict[str, bool]]
+    exposition: Callable[[], tuple[bytes, str]]
     reply_limit_bytes: int
     body_limit_bytes: int
     image_body_limit_bytes: int
@@ -90,6 +93,7 @@ def build_services(runtime: Runtime) -> NativeServices:
     statuses = Statuses(online, queue_info)
     statistics = Statistics(runtime)
     modes = Modes(runtime)
+    live = (ServiceFigures(runtime, keeps_objects=False), HordeFigures(runtime, online, classes, queue_info))
     return NativeServices(
         passkeys=Passkeys(runtime.database),
         rate_limits=RateLimits(runtime.bus, runtime.settings),
@@ -121,6 +125,7 @@ def build_services(runtime: Runtime) -> NativeServices:
         reports=Reports(runtime),
         key_limits=KeyLimits(runtime),
         readiness=lambda: readiness(runtime),
+        exposition=lambda: exposition(*live),
         reply_limit_bytes=runtime.settings.reply_limit_bytes,
         body_limit_bytes=runtime.settings.body_limit_bytes,
         image_body_limit_bytes=runtime.settings.image_body_limit_bytes,

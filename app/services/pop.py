@@ -37,6 +37,7 @@ from app.services.runtime import Runtime
 from app.services.walks import Walks
 from app.services.worker_screen import WorkerScreen
 from config.fault_points import FaultPoint, reach
+from config.metrics import begin_at_zero
 
 CHECK_IN_SECONDS = 10.0
 """A worker that declares nothing new is noted at most this often."""
@@ -44,8 +45,12 @@ CHECK_IN_SECONDS = 10.0
 REFUSED_WORD_TRIES = 4
 """Jobs that one pop puts back because of a word that nobody refused when they came in."""
 
-POPS = Counter("horde_pops", "Pops answered.", ["job"])
-QUEUED_SECONDS = Histogram("horde_queued_seconds", "Time from queued to popped.")
+WAIT_SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200)
+"""Bounds of the waits' histogram, up to the life of a request that names no deadline."""
+
+POPS = Counter("horde_pops", "Pops answered.", ["result"])
+QUEUED_SECONDS = Histogram("horde_queued_seconds", "Time from queued to popped.", buckets=WAIT_SECONDS)
+begin_at_zero(POPS, "job", "empty")
 
 log = structlog.get_logger(__name__)
 
@@ -116,7 +121,7 @@ class Pop:
             with self._runtime.database.statements() as transaction:
                 job = self._pop(transaction, api_key, declaration, pop_key, address)
         job = self._with_lease(self._with_media(job, declaration), api_key)
-        POPS.labels("yes" if job.ids else "no").inc()
+        POPS.labels("job" if job.ids else "empty").inc()
         return job
 
     def _with_media(self, job: Job, declaration: Declaration) -> Job:

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import structlog
 from prometheus_client import Counter
 from sqlalchemy import text
 
@@ -12,6 +13,8 @@ from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
 
 SETTLED = Counter("horde_generations_settled", "Generations booked in the ledger.")
+
+log = structlog.get_logger()
 
 
 def settle_batch(runtime: Runtime) -> int:
@@ -25,10 +28,12 @@ def settle_batch(runtime: Runtime) -> int:
     limit = runtime.settings.settlement_batch
     while True:
         with runtime.database.statements() as transaction:
-            settled_now = transaction.execute(
+            booked = transaction.execute(
                 _SETTLE, {"limit": limit, "horde": HORDE_ID, "escrow_divisor": ESCROW_DIVISOR}
-            )
-            count = len(settled_now.all())
+            ).all()
+        count = len(booked)
+        if booked:
+            log.info("generations.settled", count=count, request_ids=sorted({str(row.request_id) for row in booked}))
         reach(FaultPoint.SETTLEMENT_STORED)
         SETTLED.inc(count)
         settled += count
@@ -68,7 +73,7 @@ _STATEMENT = """
     )
     UPDATE generations g SET state = 'settled', next_dispatch_at = NULL FROM due
     WHERE g.id = due.id
-    RETURNING g.id
+    RETURNING g.id, g.request_id
 """
 
 _SETTLE = text(_STATEMENT.format(due="g.state = 'verified' ORDER BY g.next_dispatch_at LIMIT :limit"))

@@ -30,6 +30,7 @@ from app.services.faults import Failure, end_request, fail_generation
 from app.services.media_rescue import rescue_media
 from app.services.runtime import Runtime
 from app.services.schema_faults import fault_for_schema
+from config.metrics import begin_at_zero
 
 BATCH = 200
 OPERATION_KEY_HOURS = 24
@@ -38,8 +39,17 @@ OPERATION_KEY_HOURS = 24
 LONG_QUEUE = 500
 """A queue this long has its work before it; sending more copies would only make it longer."""
 
-WAITING = Gauge("horde_rows_waiting", "Rows that wait in a transitional state past their time.", ["state"])
+WAITING = Gauge(
+    "horde_rows_waiting",
+    "Rows that wait in a transitional state past their time.",
+    ["state"],
+    # Any child of a task process may run the sweep: the last count holds, not the sum of all that were.
+    multiprocess_mode="mostrecent",
+)
 RESCUED = Counter("horde_rows_rescued", "Rows that the sweep gave a new turn or an end.", ["state"])
+begin_at_zero(
+    RESCUED, GenerationState.SUBMITTED, GenerationState.VERIFIED, GenerationState.LEASED, "silent", RequestState.EXPIRED
+)
 
 log = structlog.get_logger(__name__)
 

@@ -27,12 +27,14 @@ from app.services.accept import Delivery, accept
 from app.services.faults import Failure, fail_generation
 from app.services.runtime import Runtime
 from config.fault_points import FaultPoint, reach
+from config.metrics import begin_at_zero
 
 SETTLEMENT_DEBOUNCE_MILLISECONDS = 200
 SETTLEMENT_DEBOUNCE_KEY = "horde:settlement:kicked"
 REFUSAL_LENGTH = 1000
 
 VERDICTS = Counter("horde_verdicts", "Replies judged.", ["verdict"])
+begin_at_zero(VERDICTS, "accepted", "refused")
 
 log = structlog.get_logger(__name__)
 

@@ -8,6 +8,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ from tasks.schedule import beat_schedule
 ROOT = Path(__file__).resolve().parents[2]
 MARKER = re.compile(r"<!-- generated: ([a-z-]+) -->")
 SOURCE_NOTE = re.compile(r" \((?:details|contract|front|native[ -]api|architecture|operations)[^)]*\)", re.IGNORECASE)
-METRIC_KINDS = frozenset({"Counter", "Gauge", "Histogram"})
+METRIC_KINDS = {"Counter": "counter", "Gauge": "gauge", "Histogram": "histogram", "GaugeMetricFamily": "gauge"}
+"""What declares a metric in the sources, and which kind it is."""
+
 SOURCES = ("app", "front", "tasks")
 HELP_WIDTH = 96
 BOUND_SIGNS = {Ge: ("≥", "ge"), Gt: (">", "gt"), Le: ("≤", "le"), Lt: ("<", "lt")}
@@ -124,23 +127,49 @@ def front_codes() -> str:
     return table(["code", "status", "when"], list(unique))
 
 
+@dataclass(frozen=True, order=True)
+class Metric:
+    """A metric as the sources declare it, by the name that it is scraped under."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+    where: str
+
+    @property
+    def series(self) -> frozenset[str]:
+        """The names of its series."""
+        parts = ("_bucket", "_sum", "_count") if self.kind == "histogram" else ("",)
+        return frozenset(f"{self.name}{part}" for part in parts)
+
+
 def metrics() -> str:
     """Every metric that the sources declare."""
-    rows = []
+    rows = [
+        [f"`{each.name}`", each.kind, ", ".join(f"`{label}`" for label in each.labels), each.meaning, f"`{each.where}`"]
+        for each in sorted(declared_metrics())
+    ]
+    return table(["metric", "kind", "labels", "meaning", "where"], rows)
+
+
+def declared_metrics() -> Iterator[Metric]:
+    """Every metric that the sources declare."""
     for path in source_files(*SOURCES):
-        for call in _calls(ast.parse(path.read_text()), METRIC_KINDS | {"gauge"}):
+        for call in _calls(ast.parse(path.read_text()), {*METRIC_KINDS, "gauge"}):
             name, meaning = (_constant(argument) for argument in (*call.args, None, None)[:2])
             if isinstance(name, str) and isinstance(meaning, str):
-                kind = _called(call)
-                full = f"horde_front_{name}" if kind == "gauge" else name
-                suffix = "_total" if kind == "Counter" else ""
-                rows.append([f"`{full}{suffix}`", kind.lower(), _labels(call), meaning, f"`{path.relative_to(ROOT)}`"])
-    return table(["metric", "kind", "labels", "meaning", "where"], sorted(rows))
+                called = _called(call)
+                full = f"horde_front_{name}" if called == "gauge" else name
+                suffix = "_total" if called == "Counter" else ""
+                kind = METRIC_KINDS.get(called, "gauge")
+                yield Metric(f"{full}{suffix}", kind, _labels(call), meaning, str(path.relative_to(ROOT)))
 
 
-def _labels(call: ast.Call) -> str:
-    lists = [argument for argument in call.args if isinstance(argument, ast.List)]
-    return ", ".join(f"`{_constant(item)}`" for labels in lists for item in labels.elts)
+def _labels(call: ast.Call) -> tuple[str, ...]:
+    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "labels")]
+    lists = [argument for argument in given if isinstance(argument, ast.List)]
+    return tuple(str(_constant(item)) for labels in lists for item in labels.elts)
 
 
 def tasks() -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from front.drain import Drain
 from front.gate import Gate, GateLimits, canonical_path
+from front.metrics import FrontMetrics
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ async def test_a_client_that_takes_nothing_is_dropped_and_the_exchange_closed() 
     async def stuck(_message: Any) -> None:
         await asyncio.Event().wait()
 
-    gate: Any = Gate(app, GateLimits(100, 200, 0, send_seconds=0.05), Drain())
+    gate: Any = Gate(app, GateLimits(100, 200, 0, send_seconds=0.05), Drain(), FrontMetrics())
     with pytest.raises(TimeoutError):
         await gate(scope(), None, stuck)
     assert closed == [True]
@@ -69,7 +70,7 @@ async def test_a_body_is_handed_on_up_to_the_limit_and_read_to_its_end() -> None
     async def app(at: Any, bounded: Any, _send: Any) -> None:
         seen.extend([await bounded(), await bounded(), at["state"]["exchange"].body_too_large])
 
-    gate: Any = Gate(app, GateLimits(100, 200, 0), Drain())
+    gate: Any = Gate(app, GateLimits(100, 200, 0), Drain(), FrontMetrics())
     await gate(scope(), receive, None)
     assert [len(message["body"]) for message in seen[:2]] == [60, 0]
     assert seen[1]["more_body"] is False
@@ -85,6 +86,6 @@ async def test_a_failing_closer_does_not_keep_the_others_from_running() -> None:
         exchange.on_close(lambda: closed.append("first"))
         exchange.on_close(lambda: closed.remove("never there"))
 
-    gate: Any = Gate(app, GateLimits(100, 200, 0), Drain())
+    gate: Any = Gate(app, GateLimits(100, 200, 0), Drain(), FrontMetrics())
     await gate(scope(), None, None)
     assert closed == ["first"]

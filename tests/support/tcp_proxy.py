@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+NO_ROOM = b"<Error><Code>InsufficientStorage</Code><Message>There is no room.</Message></Error>"
+
 
 class TcpProxy:
     """Forwards connections to a service's URL."""
@@ -20,6 +22,7 @@ class TcpProxy:
         self._flowing = threading.Event()
         self._flowing.set()
         self._refusing = False
+        self._full = False
         self._ended = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -40,6 +43,15 @@ class TcpProxy:
             yield
         finally:
             self._refusing = False
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Answer every upload as an S3 without room does, while the block runs."""
+        self._full = True
+        try:
+            yield
+        finally:
+            self._full = False
 
     def __enter__(self) -> Self:
         return self
@@ -79,8 +91,21 @@ class TcpProxy:
                 self._flowing.wait()
                 if self._refusing:
                     break
+                if self._full and piece.startswith(b"PUT "):
+                    self._refuse_upload(source)
+                    break
                 target.sendall(piece)
         for one in (source, target):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
+
+    @staticmethod
+    def _refuse_upload(client: socket.socket) -> None:
+        """Answer, and read on until the client has left: a close before that would cut the answer off."""
+        head = b"HTTP/1.1 507 Insufficient Storage\r\nContent-Type: application/xml\r\nConnection: close\r\n"
+        client.sendall(head + b"Content-Length: %d\r\n\r\n%s" % (len(NO_ROOM), NO_ROOM))
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(5)
+        while client.recv(65536):
+            continue

@@ -1,6 +1,8 @@
 """Throw-away PostgreSQL, Valkey and S3 for a test session, built by the launcher's own code."""
 
+import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -27,6 +29,9 @@ FOLDER_PREFIX = "horde-tests-"
 DISPOSABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """Settings of a PostgreSQL that never has to survive its machine."""
 
+_PORTS = random.SystemRandom()
+"""Tests that run side by side begin with the same seed, and must not look at the same ports."""
+
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
     """Wait for a condition, asking 20 times a second; fail with `what` when it does not come true in time."""
@@ -38,11 +43,15 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port that nothing listens on, and that no connection gets as its own end before it is used.
+
+    It lies below the ports that systems give to outgoing connections.
+    """
+    while True:
+        port = _PORTS.randint(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class RunningService:

@@ -3,7 +3,7 @@
 from kombu.entity import Queue as KombuQueue
 
 from app.domain.task_names import Queue, TaskName
-from config.settings import get_settings
+from config.settings import AMQP, get_settings
 
 _settings = get_settings()
 
@@ -12,7 +12,9 @@ broker_url = _settings.celery_broker_url
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None
 broker_channel_error_retry = True
-broker_transport_options = {
+broker_connection_timeout = 3
+_is_rabbitmq = broker_url.startswith(AMQP)
+_OF_REDIS = {
     # Twice the longest hard limit, at least 300 s: a copy must not start while the first still runs.
     "visibility_timeout": 300,
     # The default restores an unacknowledged message minutes late; these make it seconds.
@@ -24,6 +26,9 @@ broker_transport_options = {
     "socket_keepalive": True,
     "health_check_interval": 10,
 }
+# RabbitMQ gives back what a lost consumer had not acknowledged; only its freezing has to be bounded.
+_OF_RABBITMQ = {"write_timeout": 3}
+broker_transport_options = _OF_RABBITMQ if _is_rabbitmq else _OF_REDIS
 # A publisher tries once more and gives up: the sweep takes over (A4: publishing never blocks a request).
 task_publish_retry = True
 task_publish_retry_policy = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1, "interval_max": 0.1}
@@ -49,7 +54,8 @@ task_create_missing_queues = False
 
 # A busy process must not sit on messages that an idle one could run.
 worker_prefetch_multiplier = 1
-worker_disable_prefetch = True
+# With RabbitMQ one message waits beside the one that runs: Celery can do without it on Redis alone.
+worker_disable_prefetch = not _is_rabbitmq
 # Off: a task that outlives a lost connection ends and is run again harmlessly; killing it strands its message.
 worker_cancel_long_running_tasks_on_connection_loss = False
 # SIGTERM (remapped to SIGQUIT in the Procfile's environment) leaves running tasks 20 of the platform's 30 s.

@@ -16,6 +16,9 @@ MASK = "********"
 
 MOST_PROXIES = 8
 
+AMQP = ("amqp://", "amqps://")
+"""How URLs of a RabbitMQ begin."""
+
 TASK_CONNECTIONS = 30
 """Connections kept for task processes, the launcher and operators: the Procfile's ten task processes and parents."""
 
@@ -35,6 +38,12 @@ def _postgres_url(value: str) -> str:
 def _redis_url(value: str) -> str:
     if not value.startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("must be a redis://, rediss:// or unix:// URL")
+    return value
+
+
+def _broker_url(value: str) -> str:
+    if not value.startswith(("redis://", "rediss://", "unix://", *AMQP)):
+        raise ValueError("must be a redis://, rediss://, unix://, amqp:// or amqps:// URL")
     return value
 
 
@@ -82,6 +91,7 @@ def proxies_in(value: str) -> int | tuple[Network, ...]:
 
 PostgresUrl = Annotated[str, AfterValidator(_postgres_url)]
 RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+BrokerUrl = Annotated[str, AfterValidator(_broker_url)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 TrustedProxies = Annotated[str, AfterValidator(_trusted_proxies)]
 Login = Annotated[SecretStr, AfterValidator(_login)]
@@ -94,8 +104,8 @@ class FrontSettings(BaseSettings):
     model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
 
     redis_url: RedisUrl = Field(description="Redis or Valkey: signals, verdicts, figures.", repr=False)
-    broker_url: RedisUrl | None = Field(
-        default=None, description="Celery's broker, when it is not REDIS_URL.", repr=False
+    broker_url: BrokerUrl | None = Field(
+        default=None, description="Celery's broker, when it is not REDIS_URL: a Redis or a RabbitMQ.", repr=False
     )
     leases_url: RedisUrl | None = Field(
         default=None, description="Leases and progress streams, when they are not in REDIS_URL.", repr=False

@@ -6,8 +6,8 @@ from app.api import bodies
 from app.api.callers import require_key
 from app.api.errors import json_response
 from app.api.operations import Key, Operation, documented, read_body, read_query
-from app.api.report_shapes import Report, ReportMade
 from app.api.services import services
+from app.api.shapes import Report, ReportMade
 from app.domain import errors
 
 TAG = "reports"

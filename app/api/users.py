@@ -5,10 +5,10 @@ from flask import Blueprint, Response, request
 from app.api import bodies, shapes
 from app.api.callers import read_caller, require_key
 from app.api.errors import json_response
-from app.api.limit_shapes import Limits
 from app.api.limits import rates_of
 from app.api.operations import Key, Operation, documented, read_query
 from app.api.services import services
+from app.api.shapes import Limits
 from app.domain import errors
 from app.domain.errors import InvalidApiKey, UserNotFound
 from app.domain.json_boundary import parse_worker_object

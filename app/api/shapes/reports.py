@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from app.api.shapes import Dates
+from app.api.shapes.common import Dates
 
 
 class ReportMade(BaseModel):

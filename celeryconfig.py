@@ -3,7 +3,8 @@
 from kombu.entity import Queue as KombuQueue
 
 from app.domain.task_names import Queue, TaskName
-from config.settings import AMQP, get_settings
+from config.setting_types import AMQP
+from config.settings import get_settings
 
 _settings = get_settings()
 

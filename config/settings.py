@@ -5,19 +5,26 @@ environment is refused with all its problems listed at once (`SettingsError`).
 """
 
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TypeVar
 
-from pydantic import AfterValidator, DirectoryPath, Field, SecretStr, ValidationError
+from pydantic import DirectoryPath, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from config.setting_types import (
+    BrokerUrl,
+    HttpUrl,
+    Login,
+    LogLevel,
+    Network,
+    PostgresScheme,
+    PostgresUrl,
+    RedisUrl,
+    TrustedProxies,
+    proxies_in,
+)
+
 MASK = "********"
-
-MOST_PROXIES = 8
-
-AMQP = ("amqp://", "amqps://")
-"""How URLs of a RabbitMQ begin."""
 
 TASK_CONNECTIONS = 30
 """Connections kept for task processes, the launcher and operators: the Procfile's ten task processes and parents."""
@@ -25,77 +32,6 @@ TASK_CONNECTIONS = 30
 
 class SettingsError(Exception):
     """The environment cannot be used; the message lists every problem, one a line."""
-
-
-def _postgres_url(value: str) -> str:
-    """Turn a Heroku-style `postgres://` into the dialect that SQLAlchemy knows."""
-    scheme, separator, rest = value.partition("://")
-    if not separator or scheme not in {"postgres", "postgresql", "postgresql+psycopg"}:
-        raise ValueError("must be a postgres:// or postgresql:// URL")
-    return f"postgresql+psycopg://{rest}"
-
-
-def _redis_url(value: str) -> str:
-    if not value.startswith(("redis://", "rediss://", "unix://")):
-        raise ValueError("must be a redis://, rediss:// or unix:// URL")
-    return value
-
-
-def _broker_url(value: str) -> str:
-    if not value.startswith(("redis://", "rediss://", "unix://", *AMQP)):
-        raise ValueError("must be a redis://, rediss://, unix://, amqp:// or amqps:// URL")
-    return value
-
-
-def _http_url(value: str) -> str:
-    if not value.startswith(("http://", "https://")):
-        raise ValueError("must be an http:// or https:// URL")
-    return value.rstrip("/")
-
-
-def _login(value: SecretStr) -> SecretStr:
-    user, separator, password = value.get_secret_value().partition(":")
-    if not (user and separator and password):
-        raise ValueError("must be user:password")
-    return value
-
-
-def _postgres_scheme(value: str) -> str:
-    _postgres_url(value)
-    return value
-
-
-def _trusted_proxies(value: str) -> str:
-    proxies_in(value)
-    return value
-
-
-Network = IPv4Network | IPv6Network
-
-
-def proxies_in(value: str) -> int | tuple[Network, ...]:
-    """What TRUSTED_PROXIES says: a number of proxies, or the networks that they are in.
-
-    Raises ValueError for anything else.
-    """
-    text = value.strip()
-    if text.isascii() and text.isdecimal():
-        if int(text) > MOST_PROXIES:
-            raise ValueError(f"must be 0 to {MOST_PROXIES} proxies, or their networks")
-        return int(text)
-    try:
-        return tuple(ip_network(part.strip(), strict=False) for part in text.split(","))
-    except ValueError:
-        raise ValueError("must be a number, or networks such as 10.0.0.0/8, fd00::/8") from None
-
-
-PostgresUrl = Annotated[str, AfterValidator(_postgres_url)]
-RedisUrl = Annotated[str, AfterValidator(_redis_url)]
-BrokerUrl = Annotated[str, AfterValidator(_broker_url)]
-HttpUrl = Annotated[str, AfterValidator(_http_url)]
-TrustedProxies = Annotated[str, AfterValidator(_trusted_proxies)]
-Login = Annotated[SecretStr, AfterValidator(_login)]
-LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class FrontSettings(BaseSettings):
@@ -296,7 +232,7 @@ class LauncherSettings(BaseSettings):
 
     horde_home: Path | None = Field(default=None, description="Data folder; .horde in the checkout when not set.")
     horde_port_base: int = Field(default=7000, ge=1, le=65_500, description="First port of the horde's block.")
-    database_url: Annotated[str, AfterValidator(_postgres_scheme)] | None = Field(
+    database_url: PostgresScheme | None = Field(
         default=None, repr=False, description="PostgreSQL to use instead of one of its own."
     )
     redis_url: RedisUrl | None = Field(default=None, repr=False, description="Redis to use instead of one of its own.")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.addresses import source_of
-from config.settings import proxies_in
+from config.setting_types import proxies_in
 from front.addresses import UNKNOWN, Network, client_address
 
 PEER = "10.0.0.1"

@@ -185,13 +185,12 @@ class Prober:
     async def _reasoning(self, model: str) -> Evidence:
         """Reasoning has to come apart from the content, and the effort has to change something."""
         call = self._call(model, SMALL_TALK, CALL_TOKENS)
-        low = await self._reply({**call, "reasoning_effort": "low"})
+        hoped = "reasoning came apart from the content, and its effort changed the reply"
         high = await self._reply({**call, "reasoning_effort": "high"})
-        apart = high is not None and bool(high["message"]["reasoning_content"])
-        failed = "the effort changed nothing" if apart else "none came"
-        return _seen(
-            apart and low != high, "reasoning came apart from the content, and its effort changed the reply", failed
-        )
+        if high is None or not high["message"]["reasoning_content"]:
+            return _seen(False, hoped, "none came")
+        low = await self._reply({**call, "reasoning_effort": "low"})
+        return _seen(low != high, hoped, "the effort changed nothing")
 
 
 def _seen(shown: bool, hoped: str, otherwise: str) -> Evidence:

@@ -35,6 +35,9 @@ OUTAGE_SHARE = 0.1
 SPOILT_SHARE = 0.03
 MARKERS = ("status=500", "malformed", "drop", "bad_utf8")
 STREAMED_MARKERS = (*MARKERS, "cut", "quit")
+PATIENCE_SECONDS = 60.0
+"""Time beyond the day for the last jobs."""
+
 SETTLED_SHARE = 0.2
 """Memory is compared with what it was after this share of the day."""
 
@@ -68,6 +71,16 @@ class SoakHorde(ScriptedHorde):
         self.keys.clear()
         return response
 
+    @property
+    def under_way(self) -> int:
+        """Jobs that were given out and have not ended."""
+        return len({job["id"] for job in self._given.values()} - self._ended)
+
+    @property
+    def queued(self) -> int:
+        """Jobs that nobody has asked for yet."""
+        return len(self._waiting)
+
     async def _end(self, body: dict[str, Any]) -> None:
         text = self.texts[body["id"]]
         if body["state"] == "ok":
@@ -87,6 +100,10 @@ class Outcome:
     served: int
     wrong: int
     lost: int
+    queued: int
+    """Jobs that nobody had asked for at the end."""
+    under_way: int
+    """Jobs that were given out and did not end."""
     served_twice: int
     faults: dict[str, int]
     most_aborts_an_hour: int
@@ -198,7 +215,8 @@ async def soak(jobs: int, seconds: float, threads: int, seed: int) -> Outcome:
         await asyncio.sleep(seconds * SETTLED_SHARE)
         settled = resident_mib(worker)
         await asking
-        await horde.until(lambda: horde.served.total() >= jobs, seconds=seconds + 60)
+        with contextlib.suppress(TimeoutError):
+            await horde.until(lambda: horde.served.total() >= jobs, seconds=seconds + PATIENCE_SECONDS)
         memory = resident_mib(worker)
         lost = len(worker.events("job_lost"))
     return Outcome(
@@ -206,6 +224,8 @@ async def soak(jobs: int, seconds: float, threads: int, seed: int) -> Outcome:
         served=len(horde.served),
         wrong=horde.wrong,
         lost=lost,
+        queued=horde.queued,
+        under_way=horde.under_way,
         served_twice=sum(count > 1 for count in horde.served.values()),
         faults=dict(horde.faults),
         most_aborts_an_hour=most_in_a_window(horde.aborts, seconds / DAY_HOURS),

@@ -1,6 +1,7 @@
 """`horde-worker`, or `python -m chat_worker_example`: the worker in the foreground, and its commands."""
 
 import asyncio
+import io
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -30,6 +31,9 @@ COMMANDS = {
 
 def main() -> int:
     """Runs one command and returns its exit code: 2 when the configuration has to change."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A reply may hold characters that the terminal, as of Windows, cannot show.
+        sys.stdout.reconfigure(errors="replace")
     arguments = sys.argv[1:]
     name = arguments.pop(0) if arguments and arguments[0] in COMMANDS else "run"
     command = COMMANDS[name]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from .config import ConfigError, WorkerConfig
-from .events import LOG, write_line
+from .events import LOG, line_of
 
 
 @contextmanager
@@ -17,8 +17,9 @@ def outputs(config: WorkerConfig) -> Iterator[None]:
     """
     with ExitStack() as stack:
         if config.log_file is not None:
-            file = stack.enter_context(config.log_file.open("a", encoding="utf-8"))
-            LOG.listeners.append(lambda event: write_line(file, event))
+            # Without a buffer, so that a line that could not be written is not tried again at the end.
+            file = stack.enter_context(config.log_file.open("ab", buffering=0))
+            LOG.listeners.append(lambda event: file.write(line_of(event).encode()))
         if config.view:
             try:
                 view = importlib.import_module(".view", __package__)

@@ -205,7 +205,8 @@ class Worker:
         await pause(self.runner.shutdown.requested, Backoff(first=self.config.refused_pause_seconds).next())
 
     async def _serve(self, job: Job) -> None:
-        emit("job_popped", id=job.id, ttl=job.ttl, stream=bool(job.payload.get("stream")))
+        is_offloaded = bool(job.payload.get("messages_url"))
+        emit("job_popped", id=job.id, ttl=job.ttl, stream=bool(job.payload.get("stream")), offloaded=is_offloaded)
         end = await self.runner.run(job)
         self.health.count(end)
         if end.is_abort:

@@ -1,6 +1,8 @@
 """The folder as a package, and the examples that go with it."""
 
 import configparser
+import json
+import signal
 import subprocess
 import sys
 import tomllib
@@ -10,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from launcher.procfile import read_procfile
+from tests.tools.chat_worker_example.scripted_horde import ScriptedHorde
+from tests.tools.chat_worker_example.worker_process import running_worker
 from tools.chat_worker_example import VERSION
 from tools.chat_worker_example.config import OPTIONS
 
 FOLDER = Path(__file__).parents[3] / "tools" / "chat_worker_example"
-POSIX_ONLY = ("import fcntl", "import resource", "import pwd", "os.fork", "os.kill", "add_signal_handler", "SIGKILL")
+WITHOUT_POSIX = str(Path(__file__).parent / "without_posix.py")
 
 
 @pytest.mark.slow
@@ -45,15 +49,27 @@ def test_nothing_of_the_hordes_own_code_is_used() -> None:
         assert not [name for name in ("app", "config", "front", "launcher", "tasks") if f"\nfrom {name}" in text], path
 
 
-def test_calls_that_only_posix_has_are_guarded() -> None:
-    found = {
-        (path.name, word)
-        for path in FOLDER.glob("*.py")
-        for word in POSIX_ONLY
-        if word in path.read_text(encoding="utf-8")
-    }
-    assert found == {("waiting.py", "add_signal_handler")}
-    assert "except NotImplementedError" in (FOLDER / "waiting.py").read_text(encoding="utf-8")
+async def test_every_module_loads_where_there_is_no_posix() -> None:
+    async with running_worker("--modules", start=[WITHOUT_POSIX]) as worker:
+        assert await worker.exit_code() == 0, await worker.stderr()
+    assert {line.strip() for line in worker.lines} == {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+async def test_a_worker_serves_and_stops_in_order_where_there_is_no_posix(
+    horde: ScriptedHorde, environment: dict[str, str], tmp_path: Path, number: signal.Signals
+) -> None:
+    settings = environment | {"HEALTH_FILE": str(tmp_path / "health"), "LOG_FILE": str(tmp_path / "log")}
+    async with running_worker("--view", start=[WITHOUT_POSIX], **settings) as worker:
+        await horde.give("hello")
+        [submit] = await horde.submitted()
+        await horde.give("[[delay=1]]under way")
+        await horde.until(lambda: len(horde.pops) >= 2)
+        worker.signal(number)
+        assert await worker.exit_code() == 0, await worker.stderr()
+    assert submit["state"] == "ok"
+    ended = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()][-1]
+    assert (ended["event"], ended["exit_code"], ended["done"]) == ("stopped", 0, len(horde.submits))
 
 
 def test_the_systemd_unit_starts_the_command_and_sets_what_there_is() -> None:

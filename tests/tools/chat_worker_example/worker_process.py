@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,12 +66,13 @@ async def run_command(*arguments: str, **environment: str) -> tuple[int, str]:
 
 
 @asynccontextmanager
-async def running_worker(*arguments: str, **environment: str) -> AsyncIterator[WorkerProcess]:
+async def running_worker(
+    *arguments: str, start: Sequence[str] = ("-m", "chat_worker_example"), **environment: str
+) -> AsyncIterator[WorkerProcess]:
     """Starts a worker with these arguments and this environment alone; kills it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-m",
-        "chat_worker_example",
+        *start,
         *arguments,
         cwd=TOOLS,
         env=environment,

@@ -107,6 +107,25 @@ class Prober:
             },
         )
 
+    async def finds_again(self, findings: Findings) -> bool:
+        """Whether the backend still serves the model and the context that were probed.
+
+        It may have been started again with others since. Raises BackendError while it does not answer.
+        """
+        before = findings.measured_context
+        try:
+            listed = [str(entry.get("id")) for entry in await self.backend.models()]
+            is_same_model = pick_model(self.model_name, listed) == findings.backend_model
+            context = await self.backend.context(findings.backend_model)
+        except ModelMissing:
+            return False
+        except BackendError as error:
+            if error.status is None or error.status >= 500:
+                raise
+            return before is None
+        # Ollama tells no context of a model that is not loaded just now.
+        return is_same_model and (context is None or before is None or context == before)
+
     def _call(self, model: str, messages: list[Json], max_tokens: int) -> Json:
         return {"model": model, "stream": False, "messages": messages, "max_tokens": max_tokens, "temperature": 0}
 

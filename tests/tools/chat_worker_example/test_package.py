@@ -1,5 +1,6 @@
 """The folder as a package, and the examples that go with it."""
 
+import asyncio
 import configparser
 import json
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from launcher.procfile import read_procfile
+from tests.support.scripted_backend import ScriptedBackend
 from tests.tools.chat_worker_example.scripted_horde import ScriptedHorde
 from tests.tools.chat_worker_example.worker_process import running_worker
 from tools.chat_worker_example import VERSION
@@ -22,20 +24,32 @@ WITHOUT_POSIX = str(Path(__file__).parent / "without_posix.py")
 
 
 @pytest.mark.slow
-def test_the_folder_builds_into_one_package_with_its_command(tmp_path: Path) -> None:
+async def test_the_folder_builds_into_one_package_that_installs_and_runs(
+    tmp_path: Path, backend: ScriptedBackend
+) -> None:
     source = tmp_path / "source"
     source.mkdir()
     for path in (*FOLDER.glob("*.py"), FOLDER / "pyproject.toml", FOLDER / "README.md"):
         (source / path.name).write_bytes(path.read_bytes())
-    options = ["--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(source)]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options], check=True, capture_output=True)
-    [wheel] = tmp_path.glob("*.whl")
-    assert wheel.name.startswith(f"horde_worker-{VERSION}-py3-none-any")
+    await pip("wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(source))
+    wheel = tmp_path / f"horde_worker-{VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
         entry_points = next(name for name in names if name.endswith("entry_points.txt"))
         assert "horde-worker = chat_worker_example.__main__:main" in content.read(entry_points).decode()
     assert {f"chat_worker_example/{path.name}" for path in FOLDER.glob("*.py")} <= names
+    installed = tmp_path / "installed"
+    await pip("install", "--no-deps", "--no-index", "--target", str(installed), str(wheel))
+    settings = {"PYTHONPATH": str(installed), "BACKEND_URL": backend.url, "MODEL_NAME": "m"}
+    async with running_worker("check", start=[str(installed / "bin" / "horde-worker")], **settings) as worker:
+        assert await worker.exit_code() == 0, await worker.stderr()
+    assert worker.lines[0].startswith("llama.cpp at ")
+
+
+async def pip(*arguments: str) -> None:
+    """Runs pip beside the event loop, which serves the backend."""
+    command = [sys.executable, "-m", "pip", "--quiet", *arguments]
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
 
 
 def test_the_package_needs_little() -> None:

@@ -4,9 +4,15 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from io import RawIOBase
 
 from .config import ConfigError, WorkerConfig
-from .events import LOG, line_of
+from .events import LOG, Event, line_of
+
+
+def _add_to(file: RawIOBase, event: Event) -> None:
+    file.write(line_of(event).encode())
 
 
 @contextmanager
@@ -18,8 +24,7 @@ def outputs(config: WorkerConfig) -> Iterator[None]:
     with ExitStack() as stack:
         if config.log_file is not None:
             # Without a buffer, so that a line that could not be written is not tried again at the end.
-            file = stack.enter_context(config.log_file.open("ab", buffering=0))
-            LOG.listeners.append(lambda event: file.write(line_of(event).encode()))
+            LOG.listeners.append(partial(_add_to, stack.enter_context(config.log_file.open("ab", buffering=0))))
         if config.view:
             try:
                 view = importlib.import_module(".view", __package__)

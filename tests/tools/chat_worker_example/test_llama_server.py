@@ -24,7 +24,7 @@ REPLY_TOKENS = 8
 PATIENCE = 200.0
 """Seconds for a probe, which has a real model write on a machine that does other things too."""
 JSON_NAMES = {"json_object", "json_object_enforced", "json_schema", "json_schema_enforced"}
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "set_light",

@@ -37,7 +37,7 @@ def take_away() -> None:
     for module, names in ((os, OS), (signal, SIGNALS)):
         for name in names:
             delattr(module, name)
-    asyncio.SelectorEventLoop.add_signal_handler = no_signal_handler  # type: ignore[method-assign]
+    setattr(asyncio.SelectorEventLoop, "add_signal_handler", no_signal_handler)  # noqa: B010 - a method is no variable
 
 
 def main() -> int:

@@ -12,6 +12,9 @@ from .config import BACKEND, HORDE, WORKER, ConfigError, WorkerConfig, load_conf
 from .output import outputs
 from .worker import EXIT_CONFIGURATION, run_worker
 
+EXIT_INTERRUPTED = 130
+"""Ctrl-C during a command; a worker stops in order, with 0."""
+
 
 class Command(NamedTuple):
     """What a word on the command line does, and which settings it needs."""
@@ -44,6 +47,8 @@ def main() -> int:
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_CONFIGURATION
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

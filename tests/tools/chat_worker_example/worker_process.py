@@ -35,6 +35,11 @@ class WorkerProcess:
             await self._changed.wait_for(lambda: len(self.events(name)) >= count)
         return self.events(name)[-1]
 
+    async def printed(self, beginning: str, seconds: float = DEADLINE_SECONDS) -> None:
+        """Waits for a line that begins so, of a command that prints no events."""
+        async with asyncio.timeout(seconds), self._changed:
+            await self._changed.wait_for(lambda: any(line.startswith(beginning) for line in self.lines))
+
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Sends a signal to the worker."""
         self.process.send_signal(number)

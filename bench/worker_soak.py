@@ -35,6 +35,9 @@ OUTAGE_SHARE = 0.1
 SPOILT_SHARE = 0.03
 MARKERS = ("status=500", "malformed", "drop", "bad_utf8")
 STREAMED_MARKERS = (*MARKERS, "cut", "quit")
+PATIENCE_SECONDS = 60.0
+"""Time beyond the day for the last jobs."""
+
 SETTLED_SHARE = 0.2
 """Memory is compared with what it was after this share of the day."""
 
@@ -68,6 +71,16 @@ class SoakHorde(ScriptedHorde):
         self.keys.clear()
         return response
 
+    @property
+    def under_way(self) -> int:
+        """Jobs that were given out and have not ended."""
+        return len({job["id"] for job in self._given.values()} - self._ended)
+
+    @property
+    def queued(self) -> int:
+        """Jobs that nobody has asked for yet."""
+        return len(self._waiting)
+
     async def _end(self, body: dict[str, Any]) -> None:
         text = self.texts[body["id"]]
         if body["state"] == "ok":
@@ -87,6 +100,10 @@ class Outcome:
     served: int
     wrong: int
     lost: int
+    queued: int
+    """Jobs that nobody had asked for at the end."""
+    under_way: int
+    """Jobs that were given out and did not end."""
     served_twice: int
     faults: dict[str, int]
     most_aborts_an_hour: int
@@ -103,22 +120,47 @@ class Outcome:
         return kept and self.most_aborts_an_hour <= ABORT_LIMIT and self.growth_mib < 10
 
 
+@dataclass
+class Day:
+    """Outages come while it lasts.
+
+    Before it, the worker probes: that takes several calls, and between two outages of so short a
+    day a busy machine may never have the time. After it, the last jobs are served, for the same reason.
+    """
+
+    seconds: float
+    dice: random.Random
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def some_seconds(self) -> float:
+        """About a twentieth of the day."""
+        return self.dice.uniform(0.5, 1.5) * self.seconds / 20
+
+    async def is_over_soon(self) -> bool:
+        """Waits for some seconds of the day, or until it is over, which it then says."""
+        await self.begun.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.over.wait(), self.some_seconds())
+        return self.over.is_set()
+
+
 @asynccontextmanager
 async def failing(
-    start: Callable[[], AbstractAsyncContextManager[Any]], seconds: float, dice: random.Random, count: list[int]
+    start: Callable[[], AbstractAsyncContextManager[Any]], day: Day, count: list[int]
 ) -> AsyncIterator[None]:
-    """Keeps one side up, but for random outages, until the end."""
+    """Keeps one side up until the end, but for random outages during the day."""
     up, closing = asyncio.Event(), asyncio.Event()
 
     async def keep() -> None:
         while not closing.is_set():
             async with start():
                 up.set()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(closing.wait(), dice.uniform(0.5, 1.5) * seconds / 20)
+                if await day.is_over_soon():
+                    await closing.wait()
             if not closing.is_set():
                 count.append(1)
-                await asyncio.sleep(dice.uniform(0.5, 1.5) * seconds / 20 * OUTAGE_SHARE)
+                await asyncio.sleep(day.some_seconds() * OUTAGE_SHARE)
 
     task = asyncio.create_task(keep())
     try:
@@ -126,6 +168,8 @@ async def failing(
         yield
     finally:
         closing.set()
+        day.begun.set()
+        day.over.set()
         await task
 
 
@@ -187,18 +231,22 @@ async def soak(jobs: int, seconds: float, threads: int, seed: int) -> Outcome:
     ports = [int(url.rpartition(":")[2]) for url in (horde.url, backend.url)]
     horde_outages: list[int] = []
     backend_outages: list[int] = []
-    started = loop.time()
+    day = Day(seconds, dice)
     async with (
-        failing(lambda: running_horde(horde=horde, port=ports[0]), seconds, dice, horde_outages),
-        failing(lambda: running_backend(port=ports[1]), seconds, dice, backend_outages),
+        failing(lambda: running_horde(horde=horde, port=ports[0]), day, horde_outages),
+        failing(lambda: running_backend(port=ports[1]), day, backend_outages),
         running_worker(**at) as worker,
     ):
         await worker.event("declared")
+        started = loop.time()
+        day.begun.set()
         asking = asyncio.create_task(ask_all(horde, jobs, seconds, dice))
         await asyncio.sleep(seconds * SETTLED_SHARE)
         settled = resident_mib(worker)
         await asking
-        await horde.until(lambda: horde.served.total() >= jobs, seconds=seconds + 60)
+        day.over.set()
+        with contextlib.suppress(TimeoutError):
+            await horde.until(lambda: horde.served.total() >= jobs, seconds=PATIENCE_SECONDS)
         memory = resident_mib(worker)
         lost = len(worker.events("job_lost"))
     return Outcome(
@@ -206,6 +254,8 @@ async def soak(jobs: int, seconds: float, threads: int, seed: int) -> Outcome:
         served=len(horde.served),
         wrong=horde.wrong,
         lost=lost,
+        queued=horde.queued,
+        under_way=horde.under_way,
         served_twice=sum(count > 1 for count in horde.served.values()),
         faults=dict(horde.faults),
         most_aborts_an_hour=most_in_a_window(horde.aborts, seconds / DAY_HOURS),

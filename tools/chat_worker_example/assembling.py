@@ -37,6 +37,10 @@ class Examined:
     findings: Findings
     declaration: Declaration
 
+    async def still_holds(self, config: WorkerConfig) -> bool:
+        """Whether the backend is the one that was examined. Raises BackendError while it does not answer."""
+        return await Prober(self.backend, config.model_name).finds_again(self.findings)
+
     def summary(self) -> Json:
         """The declaration in the log's words."""
         return {

@@ -20,6 +20,8 @@ EXIT_FAILED = 1
 EXIT_CONFIGURATION = 2
 LOOK_SECONDS = 1.0
 PATIENCE_SECONDS = 300.0
+MOST_WORKERS = 5
+"""A request can name no more of them."""
 
 REASONS = {
     "models": "ask for a model that you do not serve",
@@ -144,12 +146,26 @@ async def test(config: WorkerConfig) -> int:
             if not workers:
                 _say("This account has no worker yet. Start one, and test it then.")
                 return EXIT_FAILED
-            return await _request(config, to, [str(worker) for worker in workers])
+            serving = await _serving(config, to, [str(worker) for worker in workers])
+            if not serving:
+                _say(f"None of the {len(workers)} workers of this account is online with {config.model_id}.")
+                return EXIT_FAILED
+            return await _request(config, to, serving)
         except HordeRefusal as refusal:
             _say(f"The horde refuses: {refusal.message} ({refusal.rc})")
         except HordeUnavailable as error:
             _say(f"The horde cannot be reached: {error.reason}")
     return EXIT_FAILED
+
+
+async def _serving(config: WorkerConfig, to: Connections, workers: list[str]) -> list[str]:
+    """Those that are online with the model, as many as a request can name."""
+    found: list[str] = []
+    for worker in workers:
+        shown = await to.horde.worker(worker)
+        if shown.get("online") and shown.get("chat_model") == config.model_id and len(found) < MOST_WORKERS:
+            found.append(worker)
+    return found
 
 
 async def _request(config: WorkerConfig, to: Connections, workers: list[str]) -> int:
@@ -169,6 +185,9 @@ async def _request(config: WorkerConfig, to: Connections, workers: list[str]) ->
             while not status.get("done"):
                 await asyncio.sleep(LOOK_SECONDS if status else 0)
                 status = await to.horde.status(asked["id"])
+    except asyncio.CancelledError:
+        await to.horde.cancel(asked["id"])
+        raise
     except TimeoutError:
         await to.horde.cancel(asked["id"])
         _say(f"No reply within {PATIENCE_SECONDS:g} s, so it is cancelled. `horde-worker why` may say the reason.")

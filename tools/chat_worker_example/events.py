@@ -4,16 +4,20 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from contextlib import suppress
 
 Event = dict[str, object]
 Listener = Callable[[Event], None]
 
 
-def write_line(stream: TextIO, event: Event) -> None:
-    """Writes an event as one line."""
-    stream.write(json.dumps(event, default=str) + "\n")
-    stream.flush()
+def line_of(event: Event) -> str:
+    """An event as one line."""
+    return json.dumps(event, default=str) + "\n"
+
+
+def _to_standard_output(event: Event) -> None:
+    sys.stdout.write(line_of(event))
+    sys.stdout.flush()
 
 
 class Log:
@@ -23,12 +27,11 @@ class Log:
         self.listeners: list[Listener] = []
 
     def emit(self, event: str, **fields: object) -> None:
-        """Hands one event to all who listen."""
+        """Hands one event to all who listen. A full disk or a closed pipe costs lines of the log, and no job."""
         record: Event = {"time": round(time.time(), 3), "event": event, **fields}
-        if not self.listeners:
-            write_line(sys.stdout, record)
-        for listener in self.listeners:
-            listener(record)
+        for listener in self.listeners or [_to_standard_output]:
+            with suppress(OSError):
+                listener(record)
 
 
 LOG = Log()

@@ -3,8 +3,10 @@
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from .events import emit
 from .jobs import JobEnd
 
 
@@ -18,6 +20,7 @@ class Health:
         self._path = path
         self._state = ""
         self._written_at = 0.0
+        self._failing = False
         self.done = 0
         self.failed = 0
         self.unwanted = 0
@@ -34,7 +37,8 @@ class Health:
     def report(self, state: str) -> None:
         """Writes the state, an unchanged one at most once a second.
 
-        The file is replaced whole, so a reader never sees half of it.
+        The file is replaced whole, so a reader never sees half of it. One that cannot be written
+        is said once, and stops no job: a disk may be full, or on Windows a reader may hold it open.
         """
         now = time.time()
         if self._path is None or (state == self._state and 0 <= now - self._written_at < 1):
@@ -49,11 +53,22 @@ class Health:
             "kudos": round(self.kudos, 2),
             "skipped": self.skipped,
         }
-        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        draft.replace(self._path)
+        try:
+            self._replace(self._path, json.dumps(content) + "\n")
+        except OSError as error:
+            if not self._failing:
+                emit("health_file_failed", reason=type(error).__name__)
+            self._failing = True
+        else:
+            self._failing = False
+
+    def _replace(self, path: Path, text: str) -> None:
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
 
     def remove(self) -> None:
         """Takes the file away: a worker that has ended is in no state."""
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)

@@ -97,6 +97,10 @@ class HordeClient:
         """The account of the key. Raises HordeUnavailable or HordeRefusal."""
         return (await self._call("GET", "/find_user"))[1]
 
+    async def worker(self, worker_id: str) -> Json:
+        """A worker as the horde shows it. Raises HordeUnavailable or HordeRefusal."""
+        return (await self._call("GET", f"/workers/{worker_id}"))[1]
+
     async def ask(self, body: Json) -> Json:
         """Submits a chat request of one's own. Raises HordeUnavailable or HordeRefusal."""
         return (await self._call("POST", "/generate/chat/async", body))[1]

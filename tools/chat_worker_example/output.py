@@ -4,9 +4,15 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from io import RawIOBase
 
 from .config import ConfigError, WorkerConfig
-from .events import LOG, write_line
+from .events import LOG, Event, line_of
+
+
+def _add_to(file: RawIOBase, event: Event) -> None:
+    file.write(line_of(event).encode())
 
 
 @contextmanager
@@ -17,8 +23,8 @@ def outputs(config: WorkerConfig) -> Iterator[None]:
     """
     with ExitStack() as stack:
         if config.log_file is not None:
-            file = stack.enter_context(config.log_file.open("a", encoding="utf-8"))
-            LOG.listeners.append(lambda event: write_line(file, event))
+            # Without a buffer, so that a line that could not be written is not tried again at the end.
+            LOG.listeners.append(partial(_add_to, stack.enter_context(config.log_file.open("ab", buffering=0))))
         if config.view:
             try:
                 view = importlib.import_module(".view", __package__)

@@ -107,6 +107,25 @@ class Prober:
             },
         )
 
+    async def finds_again(self, findings: Findings) -> bool:
+        """Whether the backend still serves the model and the context that were probed.
+
+        It may have been started again with others since. Raises BackendError while it does not answer.
+        """
+        before = findings.measured_context
+        try:
+            listed = [str(entry.get("id")) for entry in await self.backend.models()]
+            is_same_model = pick_model(self.model_name, listed) == findings.backend_model
+            context = await self.backend.context(findings.backend_model)
+        except ModelMissing:
+            return False
+        except BackendError as error:
+            if error.status is None or error.status >= 500:
+                raise
+            return before is None
+        # Ollama tells no context of a model that is not loaded just now.
+        return is_same_model and (context is None or before is None or context == before)
+
     def _call(self, model: str, messages: list[Json], max_tokens: int) -> Json:
         return {"model": model, "stream": False, "messages": messages, "max_tokens": max_tokens, "temperature": 0}
 
@@ -185,13 +204,12 @@ class Prober:
     async def _reasoning(self, model: str) -> Evidence:
         """Reasoning has to come apart from the content, and the effort has to change something."""
         call = self._call(model, SMALL_TALK, CALL_TOKENS)
-        low = await self._reply({**call, "reasoning_effort": "low"})
+        hoped = "reasoning came apart from the content, and its effort changed the reply"
         high = await self._reply({**call, "reasoning_effort": "high"})
-        apart = high is not None and bool(high["message"]["reasoning_content"])
-        failed = "the effort changed nothing" if apart else "none came"
-        return _seen(
-            apart and low != high, "reasoning came apart from the content, and its effort changed the reply", failed
-        )
+        if high is None or not high["message"]["reasoning_content"]:
+            return _seen(False, hoped, "none came")
+        low = await self._reply({**call, "reasoning_effort": "low"})
+        return _seen(low != high, hoped, "the effort changed nothing")
 
 
 def _seen(shown: bool, hoped: str, otherwise: str) -> Evidence:

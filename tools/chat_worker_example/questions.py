@@ -95,8 +95,13 @@ def is_only_instance(reply: Json) -> bool:
 
 
 def is_probe_call(reply: Json) -> bool:
-    """Whether the reply calls the probe's tool with arguments of the right shape."""
+    """Whether the reply calls the probe's tool with arguments of the right shape.
+
+    A small model may go on to call it again; a call that the token limit cut shows nothing either way.
+    """
     calls = reply["message"]["tool_calls"] or []
+    if reply["finish_reason"] == "length" and len(calls) > 1:
+        calls = calls[:-1]
     functions = [call["function"] for call in calls]
     return bool(functions) and all(
         function["name"] == PROBE_TOOL["function"]["name"]

@@ -1,19 +1,20 @@
 """The worker's life: wait for the backend, probe it, declare, then pop and answer until told to stop."""
 
 import asyncio
-import contextlib
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from . import VERSION
 from .aborts import AbortBudget
-from .assembling import Connections, connections, examine, runner_for
+from .assembling import Connections, Examined, connections, examine, runner_for
 from .backend import BackendError
 from .config import WorkerConfig
-from .declaration import Declaration, UnusableBackend
+from .declaration import UnusableBackend
 from .events import emit
 from .health import Health
 from .horde import HordeRefusal, HordeUnavailable
@@ -27,6 +28,9 @@ HELD_SECONDS = 1.0
 
 LOOK_AGAIN_SECONDS = 10.0
 """A rest is reconsidered after this long: jobs that were running then may have ended well."""
+
+LOOK_AT_BACKEND_SECONDS = 10.0
+"""Before a job is asked for, the backend is looked at, unless that was done so recently."""
 
 HOPELESS = frozenset({"InvalidAPIKey", "AnonForbiddenWorker", "WrongCredentials"})
 """Return codes that no repeat can cure: the configuration has to change."""
@@ -45,19 +49,20 @@ async def run_worker(config: WorkerConfig) -> int:
     health = Health(config.health_file)
     emit("starting", version=VERSION, worker=config.worker_name, horde=config.horde_url, backend=config.backend_url)
     async with connections(config) as to:
+        prepare = partial(_prepare, config, to, shutdown, health)
         try:
-            declaration, runner = await unless(shutdown.requested, _prepare(config, to, shutdown, health))
+            examined, runner = await unless(shutdown.requested, prepare())
         except Interrupted:
             return _ended(health, EXIT_STOPPED)
         except (ModelMissing, UnusableBackend) as error:
             sys.stderr.write(f"{error}\n")
             return _ended(health, EXIT_CONFIGURATION)
-        return _ended(health, await Worker(config, declaration, runner, health).run())
+        return _ended(health, await Worker(config, examined, runner, health, prepare).run())
 
 
 async def _prepare(
     config: WorkerConfig, to: Connections, shutdown: Shutdown, health: Health
-) -> tuple[Declaration, JobRunner]:
+) -> tuple[Examined, JobRunner]:
     """Repeats the probe until the backend is there."""
     health.report("waiting_for_backend")
     backoff = Backoff()
@@ -71,7 +76,7 @@ async def _prepare(
             emit("backend_waiting", reason=f"the probe took longer than {PROBE_SECONDS:g} s")
         else:
             emit("declared", **examined.summary())
-            return examined.declaration, runner_for(config, to, examined, shutdown)
+            return examined, runner_for(config, to, examined, shutdown)
         await backoff.wait()
 
 
@@ -86,9 +91,11 @@ class Worker:
     """The pop loops, one a thread, and what they share."""
 
     config: WorkerConfig
-    declaration: Declaration
+    examined: Examined
     runner: JobRunner
     health: Health
+    prepare: Callable[[], Coroutine[Any, Any, tuple[Examined, JobRunner]]]
+    """Probes the backend anew, once it is there."""
     _exit_code: int = EXIT_STOPPED
     _under_way: int = 0
     """Pops that may bring a job, and jobs."""
@@ -99,6 +106,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self._aborts = AbortBudget(self.config.abort_limit, self.config.abort_window_seconds)
+        self._look_at = asyncio.get_running_loop().time() + LOOK_AT_BACKEND_SECONDS
 
     async def run(self) -> int:
         """Runs all threads to their end; returns the exit code."""
@@ -142,7 +150,9 @@ class Worker:
                     self._resting = why
                     emit("resting" if why else "rested", reason=why, seconds=round(seconds))
                 if why is None:
-                    return True
+                    if asyncio.get_running_loop().time() >= self._look_at:
+                        await self._look()
+                    return not requested.is_set()
                 self.health.report("resting")
                 await pause(requested, min(seconds, LOOK_AGAIN_SECONDS))
         return False
@@ -158,7 +168,7 @@ class Worker:
     async def _pop(self) -> Job | None:
         """One job, or None. The pop_key stays the same until an answer arrives (details D15)."""
         shutdown = self.runner.shutdown
-        body = {**self.declaration.pop_body(self.config), "pop_key": uuid.uuid4().hex}
+        body = {**self.examined.declaration.pop_body(self.config), "pop_key": uuid.uuid4().hex}
         backoff = Backoff()
         while True:
             try:
@@ -205,7 +215,8 @@ class Worker:
         await pause(self.runner.shutdown.requested, Backoff(first=self.config.refused_pause_seconds).next())
 
     async def _serve(self, job: Job) -> None:
-        emit("job_popped", id=job.id, ttl=job.ttl, stream=bool(job.payload.get("stream")))
+        is_offloaded = bool(job.payload.get("messages_url"))
+        emit("job_popped", id=job.id, ttl=job.ttl, stream=bool(job.payload.get("stream")), offloaded=is_offloaded)
         end = await self.runner.run(job)
         self.health.count(end)
         if end.is_abort:
@@ -224,15 +235,32 @@ class Worker:
         async with self._backend_lock:
             if await self.runner.backend.is_up():
                 self._backend_backoff.reset()
-                return
-            emit("backend_waiting", reason="a job failed and the backend does not answer")
-            await pause(shutdown.requested, self._backend_backoff.next())
-            with contextlib.suppress(Interrupted):
-                await unless(shutdown.requested, self._backend_is_back())
+            else:
+                emit("backend_waiting", reason="a job failed and the backend does not answer")
+                await pause(shutdown.requested, self._backend_backoff.next())
+            await self._look()
 
-    async def _backend_is_back(self) -> None:
+    async def _look(self) -> None:
+        """Waits until the backend is there. One that came back as another is probed anew, and declared as it is now."""
+        requested = self.runner.shutdown.requested
+        try:
+            if not await unless(requested, self._is_as_examined()):
+                emit("backend_changed")
+                self.examined, self.runner = await unless(requested, self.prepare())
+        except Interrupted:
+            return
+        except (ModelMissing, UnusableBackend) as error:
+            sys.stderr.write(f"{error}\n")
+            self._exit_code = EXIT_CONFIGURATION
+            self.runner.shutdown.request()
+        self._look_at = asyncio.get_running_loop().time() + LOOK_AT_BACKEND_SECONDS
+
+    async def _is_as_examined(self) -> bool:
         backoff = Backoff()
-        while not await self.runner.backend.is_up():
-            emit("backend_waiting", reason="the backend does not answer")
-            self.health.report("backend_down")
-            await backoff.wait()
+        while True:
+            try:
+                return await self.examined.still_holds(self.config)
+            except BackendError:
+                emit("backend_waiting", reason="the backend does not answer")
+                self.health.report("backend_down")
+                await backoff.wait()

@@ -10,7 +10,7 @@ from uuid import uuid4
 import openai
 import pytest
 
-from tests.flows.images.seeing import KEYS, inlined
+from tests.flows.images.seeing import KEYS, Seeing, inlined
 from tests.support.file_server import FileServer
 from tests.support.horde import HordeProcesses
 from tests.support.pictures import BLUE, RED, data_url, image_part, is_near, noise, opened, picture
@@ -25,6 +25,19 @@ def content_of(*urls: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "text", "text": "Two colours?"}, *map(image_part, urls)]}]
 
 
+def environment_of(horde: HordeProcesses, backend: ScriptedBackend, transports: str) -> dict[str, str]:
+    """Settings of a worker that serves this backend."""
+    return {
+        "HORDE_URL": horde.front,
+        "HORDE_API_KEY": KEYS.worker,
+        "BACKEND_URL": backend.url,
+        "MODEL_NAME": backend.shape.model,
+        "WORKER_NAME": f"of {backend.shape.model}",
+        "IMAGE_TOKENS": "64",
+        "IMAGE_TRANSPORTS": transports,
+    }
+
+
 async def answered(horde: HordeProcesses, transports: str, messages: Any) -> tuple[str, ScriptedBackend]:
     """The answer of a worker of this test's own with these transports, and its backend."""
     client, model = horde.openai(), f"vision-{uuid4().hex[:8]}"
@@ -36,19 +49,12 @@ async def answered(horde: HordeProcesses, transports: str, messages: Any) -> tup
         reply = client.chat.completions.create(model=model, messages=messages, max_tokens=32)
         return str(reply.choices[0].message.content)
 
-    async with running_backend(BackendShape(model=model, vision=True)) as backend:
-        environment = {
-            "HORDE_URL": horde.front,
-            "HORDE_API_KEY": KEYS.worker,
-            "BACKEND_URL": backend.url,
-            "MODEL_NAME": model,
-            "WORKER_NAME": f"of {model}",
-            "IMAGE_TOKENS": "64",
-            "IMAGE_TRANSPORTS": transports,
-        }
-        async with running_worker(**environment):
-            await asyncio.to_thread(wait_until, online, MODEL_SECONDS, "the worker does not come online")
-            return await asyncio.to_thread(ask), backend
+    async with (
+        running_backend(BackendShape(model=model, vision=True)) as backend,
+        running_worker(**environment_of(horde, backend, transports)),
+    ):
+        await asyncio.to_thread(wait_until, online, MODEL_SECONDS, "the worker does not come online")
+        return await asyncio.to_thread(ask), backend
 
 
 def given_to(backend: ScriptedBackend) -> list[dict[str, Any]]:
@@ -75,10 +81,24 @@ async def test_a_data_url_and_an_http_url_reach_the_backend_as_the_same_jpeg_byt
         assert is_near(image.getpixel((30, 44)), BLUE)
 
 
-async def test_an_offloaded_conversation_reaches_the_backend_with_its_images(horde: HordeProcesses) -> None:
-    """Above OFFLOAD_BYTES; the worker pops once the object is there, or gets the messages inline before."""
-    answer, backend = await answered(horde, "base64,messages_url", content_of(data_url(noise((400, 300)))))
-    assert answer == "Two colours?"
+async def test_an_offloaded_conversation_reaches_the_backend_with_its_images(seeing: Seeing) -> None:
+    """Above OFFLOAD_BYTES; the worker begins to pop once the object is there, so that it gets its URL."""
+    seeing.worker("url", "base64", "messages_url")
+    accepted = await asyncio.to_thread(seeing.ask, data_url(noise((400, 300))), text="Two colours?")
+    assert accepted.status == 202, accepted
+    offloaded = "SELECT 1 FROM request_media WHERE request_id = :id AND offloaded_at IS NOT NULL"
+
+    def is_offloaded() -> bool:
+        return bool(seeing.horde.query(offloaded, id=accepted.body["id"]))
+
+    await asyncio.to_thread(wait_until, is_offloaded, 30, "the messages are not offloaded")
+    async with running_backend(BackendShape(model=seeing.model, vision=True)) as backend:
+        settings = environment_of(seeing.horde, backend, "base64,messages_url")
+        async with running_worker(**settings) as worker:
+            assert (await worker.event("job_popped"))["offloaded"] is True
+            await worker.event("job_done")
+    status = seeing.status(accepted.body["id"])
+    assert [each["message"]["content"] for each in status["generations"]] == ["Two colours?"]
     assert [opened(inlined(part["url"])).size for part in given_to(backend)] == [(400, 300)]
 
 

@@ -1,5 +1,6 @@
 """Fixtures: a scripted horde and backend, and the environment that ties a worker to them."""
 
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -38,3 +39,9 @@ def environment(horde: ScriptedHorde, backend: ScriptedBackend) -> dict[str, str
 async def worker(environment: dict[str, str]) -> AsyncIterator[WorkerProcess]:
     async with running_worker(**environment) as worker:
         yield worker
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

@@ -1,6 +1,7 @@
 """The commands: check, why, test and earnings, and the live view."""
 
 import json
+import shutil
 import ssl
 import subprocess
 from pathlib import Path
@@ -121,6 +122,26 @@ async def test_a_log_file_takes_the_log(horde: ScriptedHorde, environment: dict[
     events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
     assert events[0] == "starting"
     assert {"declared", "job_popped", "job_done", "stopped"} <= set(events)
+
+
+@pytest.mark.parametrize("where", ["LOG_FILE", "HEALTH_FILE"])
+async def test_a_disk_that_takes_nothing_costs_no_job(
+    horde: ScriptedHorde, environment: dict[str, str], tmp_path: Path, where: str
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    place = "/dev/full" if where == "LOG_FILE" else str(folder / "health")
+    async with running_worker(**environment, **{where: place}) as worker:
+        await horde.until(lambda: bool(horde.pops))
+        shutil.rmtree(folder)
+        await horde.give("hello")
+        await horde.give("and again")
+        submits = await horde.submitted(2)
+        worker.signal()
+        assert await worker.exit_code() == 0, await worker.stderr()
+    assert [submit["state"] for submit in submits] == ["ok", "ok"]
+    if where == "HEALTH_FILE":
+        assert [event["reason"] for event in worker.events("health_file_failed")] == ["FileNotFoundError"]
 
 
 def board_after(*events: dict[str, Any]) -> Board:

@@ -52,6 +52,12 @@ async def test_a_stream_that_breaks_off_is_a_fault_and_never_a_short_reply(
     assert submit == {"id": failed, "state": "faulted", "fault": "backend_error"}
 
 
+async def test_a_stream_that_drips_for_ever_is_a_fault_in_time(horde: ScriptedHorde, worker: WorkerProcess) -> None:
+    failed = await horde.give("[[pace=0.3]]" + "drop after drop " * 20, ttl=2, stream=True)
+    [submit] = await horde.submitted()
+    assert submit == {"id": failed, "state": "faulted", "fault": "timeout"}
+
+
 @STREAMS
 async def test_a_wrong_usage_is_left_out_of_a_right_reply(
     horde: ScriptedHorde, worker: WorkerProcess, stream: bool

@@ -1,5 +1,7 @@
 """The probe: against scripted backends of every shape, and its rules on replies alone."""
 
+from typing import Any
+
 import aiohttp
 import pytest
 
@@ -176,5 +178,26 @@ def test_a_schema_reply_may_be_cut_only_by_the_token_limit(content: str | None, 
     ],
 )
 def test_a_probe_call_names_the_tool_and_fits_its_parameters(name: str, arguments: str, accepted: bool) -> None:
-    reply = {"message": {"tool_calls": [{"function": {"name": name, "arguments": arguments}}]}}
+    assert is_probe_call(calling((name, arguments), finish="stop")) is accepted
+
+
+def calling(*calls: tuple[str, str], finish: str) -> dict[str, Any]:
+    made = [{"function": {"name": name, "arguments": arguments}} for name, arguments in calls]
+    return {"message": {"tool_calls": made}, "finish_reason": finish}
+
+
+@pytest.mark.parametrize(("finish", "accepted"), [("length", True), ("tool_calls", False)])
+def test_a_second_probe_call_may_be_cut_by_the_token_limit(finish: str, accepted: bool) -> None:
+    reply = calling(("record_harvest", '{"crates": 3}'), ("record_harvest", '{"cra'), finish=finish)
     assert is_probe_call(reply) is accepted
+
+
+def test_a_cut_call_alone_shows_nothing() -> None:
+    assert not is_probe_call(calling(("record_harvest", '{"cra'), finish="length"))
+
+
+async def test_a_backend_without_reasoning_is_asked_for_it_once() -> None:
+    async with running_backend() as backend, aiohttp.ClientSession() as session:
+        await Prober(await connect(session, backend.url), "m").probe()
+        efforts = [asked["reasoning_effort"] for asked in backend.requests if "reasoning_effort" in asked]
+    assert efforts == ["high"]

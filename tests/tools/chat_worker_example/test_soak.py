@@ -6,7 +6,7 @@ from bench.worker_soak import most_in_a_window, soak
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_worker_loses_no_job_over_a_day_of_outages() -> None:
     outcome = await soak(jobs=150, seconds=20, threads=6, seed=7)
     assert outcome.horde_outages > 3

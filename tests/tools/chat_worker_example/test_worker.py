@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
 from pathlib import Path
 
 import pytest
@@ -362,9 +361,3 @@ async def test_replies_too_long_for_the_context_are_a_configuration_problem(
         assert await worker.exit_code() == 2
         assert "MAX_LENGTH" in await worker.stderr()
     assert horde.pops == []
-
-
-@pytest.fixture
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

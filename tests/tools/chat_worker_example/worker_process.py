@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,11 @@ class WorkerProcess:
         async with asyncio.timeout(seconds), self._changed:
             await self._changed.wait_for(lambda: len(self.events(name)) >= count)
         return self.events(name)[-1]
+
+    async def printed(self, beginning: str, seconds: float = DEADLINE_SECONDS) -> None:
+        """Waits for a line that begins so, of a command that prints no events."""
+        async with asyncio.timeout(seconds), self._changed:
+            await self._changed.wait_for(lambda: any(line.startswith(beginning) for line in self.lines))
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Sends a signal to the worker."""
@@ -66,12 +71,13 @@ async def run_command(*arguments: str, **environment: str) -> tuple[int, str]:
 
 
 @asynccontextmanager
-async def running_worker(*arguments: str, **environment: str) -> AsyncIterator[WorkerProcess]:
+async def running_worker(
+    *arguments: str, start: Sequence[str] = ("-m", "chat_worker_example"), **environment: str
+) -> AsyncIterator[WorkerProcess]:
     """Starts a worker with these arguments and this environment alone; kills it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-m",
-        "chat_worker_example",
+        *start,
         *arguments,
         cwd=TOOLS,
         env=environment,

@@ -47,9 +47,11 @@ task_routes = {task.value: {"queue": task.queue.value} for task in TaskName}
 # A misspelt queue fails at once instead of swallowing messages that nobody reads.
 task_create_missing_queues = False
 
-# A busy process must not sit on messages that an idle one could run.
-worker_prefetch_multiplier = 1
+# A busy process must not sit on messages that an idle one could run: it takes no more than it runs.
 worker_disable_prefetch = True
+# No second limit beside it. That one counts messages which are not acknowledged, and an acknowledgement that a
+# frozen Redis did not take would use its place up for good: a process of one child never heard its queue again.
+worker_prefetch_multiplier = 0
 # Off: a task that outlives a lost connection ends and is run again harmlessly; killing it strands its message.
 worker_cancel_long_running_tasks_on_connection_loss = False
 # SIGTERM (remapped to SIGQUIT in the Procfile's environment) leaves running tasks 20 of the platform's 30 s.

@@ -1,6 +1,6 @@
 """Breaks a horde under steady load in every way there is, by a seed, and then asks whether anything was lost.
 
-    python -m tests.chaos.runner --seed 3 --seconds 60 [--longest 30] [--keep]
+    python -m tests.chaos.runner --seed 3 --seconds 60 [--longest 30] [--only "kill web" ...]
 
 Starts a horde of real processes, with clients and workers of every kind. Faults follow the
 seed: the same seed, length and machine give the same faults at the same times. Eight seeds
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +52,7 @@ REST_SECONDS = 120.0
 
 SETTINGS = {
     "REQUEST_TTL_SECONDS": "30",
+    "DEFAULT_DEADLINE_SECONDS": "30",
     "EXPIRY_MARGIN_SECONDS": "5",
     "HEARTBEAT_SECONDS": "6",
     "USER_CONCURRENCY": "100000",
@@ -119,10 +120,11 @@ def say(line: str) -> None:
 class Chaos:
     """One run: services, horde, load and faults."""
 
-    def __init__(self, seed: int, seconds: float, longest: float) -> None:
+    def __init__(self, seed: int, seconds: float, longest: float = LONGEST, only: Sequence[str] = ()) -> None:
         self.seed = seed
         self.seconds = seconds
         self.longest = longest
+        self.only = only
         self.folder = Path(tempfile.mkdtemp(prefix=f"horde-chaos-{seed}-"))
 
     def go(self) -> Run:
@@ -132,7 +134,7 @@ class Chaos:
             disk = stack.enter_context(small_disk(services))
             stack.enter_context(services)
             clock = self.folder / "clock" if Path(FAKETIME).exists() else None
-            faults = every_fault(clock=clock is not None, disk=disk is not None)
+            faults = self.only or every_fault(clock=clock is not None, disk=disk is not None)
             run = Run(self.seed, schedule(self.seed, self.seconds, faults, longest=self.longest), folder=self.folder)
             files = stack.enter_context(FileServer())
             horde, lines = self._horde(stack, services, run.steps, files, clock)
@@ -270,8 +272,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--longest", type=float, default=LONGEST, help="seconds that a fault lasts at most")
+    parser.add_argument("--only", nargs="+", default=[], metavar="FAULT", help="these faults, as 'kill web'")
     options = parser.parse_args()
-    run = Chaos(options.seed, options.seconds, options.longest).go()
+    run = Chaos(options.seed, options.seconds, options.longest, options.only).go()
     sys.stdout.write(f"{run}\n")
     sys.exit(bool(run.findings))
 

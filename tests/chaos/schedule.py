@@ -72,7 +72,7 @@ def schedule(seed: int, seconds: float, faults: Sequence[str], *, longest: float
     chance = random.Random(seed)  # noqa: S311 - chances of a test
     deck = list(faults)
     random.Random(seed // SEEDS_A_DECK).shuffle(deck)  # noqa: S311 - see above
-    hand = deck[seed % SEEDS_A_DECK :: SEEDS_A_DECK]
+    hand = deck[seed % SEEDS_A_DECK :: SEEDS_A_DECK] or deck
     chance.shuffle(hand)
     steps, at = [], 1.0
     gap = max(0.0, seconds - len(hand) * (SHORTEST + longest) / 2) / len(hand)

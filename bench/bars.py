@@ -75,6 +75,7 @@ BARS = (
     _least("submit_times", "text_cycle", "text: submit", 15, "× the original horde"),
     _least("empty_pop_times", "text_cycle", "text: empty pop", 15, "× the original horde"),
     Bar("growth", "growth", "1 million ended requests, 4 million entries ÷ empty", 1.2, ""),
+    Bar("scale", "scale", "CPU a completion, 3 web, 2 front, 4 Celery ÷ one each", 1.25, ""),
     Bar("flooded", "flood", "other clients' p95 under a flood ÷ quiet", 1.2, ""),
 )
 """Every bar. Where a bench tells several figures of one name, the worst counts."""

@@ -52,13 +52,19 @@ BODY = {"model": MODEL, "messages": [{"role": "user", "content": "Hello, horde. 
 
 def start(services: LocalServices, folder: Path) -> HordeProcesses:
     """Start a horde on a database of its own."""
-    as_admin(services, f"CREATE DATABASE {DATABASE}")
-    os.environ.update(DATABASE_URL=url_of(services, DATABASE), REDIS_URL=services.redis_url)
-    get_settings.cache_clear()
-    command.upgrade(Config("alembic.ini"), "head")
-    horde = HordeProcesses(services, url_of(services, DATABASE), folder, AS_SHIPPED)
+    horde = HordeProcesses(services, create_database(services, DATABASE), folder, AS_SHIPPED)
     horde.start_all()
     return horde
+
+
+def create_database(services: LocalServices, name: str) -> str:
+    """Make a database of the newest shape; its URL."""
+    as_admin(services, f"CREATE DATABASE {name}")
+    url = url_of(services, name)
+    os.environ.update(DATABASE_URL=url, REDIS_URL=services.redis_url)
+    get_settings.cache_clear()
+    command.upgrade(Config("alembic.ini"), "head")
+    return url
 
 
 async def complete(horde: HordeProcesses, session: aiohttp.ClientSession) -> None:

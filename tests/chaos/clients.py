@@ -27,6 +27,8 @@ TROUBLE = frozenset({0, 502, 503, 504})
 """What a client may be told while something is broken; 0 is a connection that broke."""
 
 DONE = b"[DONE]"
+TORN = "torn"
+"""The code of a stream that ended well in HTTP and not in what it said."""
 
 
 @dataclass
@@ -160,7 +162,7 @@ class Clients:
         url = f"{self.horde.native}/api/v2/generate/{kind}/async"
         async with self.http.post(url, json=body, headers={"apikey": KEYS.demo}) as answer:
             raw = await answer.read()
-            asked.status = answer.status
+            asked.status, asked.code = answer.status, ""
             if answer.status in {200, 202}:
                 asked.request_id = orjson.loads(raw)["id"]
             else:
@@ -184,9 +186,8 @@ class Clients:
         url = f"{self.horde.native}/api/v2/generate/{kind}/status/{asked.request_id}"
         async with self.http.get(url, headers={"apikey": KEYS.demo}) as answer:
             raw = await answer.read()
-            asked.status = answer.status
+            asked.status, asked.code = answer.status, "" if answer.status == 200 else _code(raw)
             if answer.status != 200:
-                asked.code = _code(raw)
                 return
             status = orjson.loads(raw)
             if status["done"]:
@@ -204,7 +205,7 @@ def _read_stream(asked: Asked, raw: bytes) -> None:
     if errors:
         asked.code = str(errors[0]["code"])
     elif DONE not in events:
-        asked.code = "torn"
+        asked.code = TORN
     else:
         deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
         asked.content = "".join(delta.get("content") or "" for delta in deltas)

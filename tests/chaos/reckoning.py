@@ -7,7 +7,9 @@ import psutil
 from redis import Redis
 
 from app.domain import redis_keys
-from tests.chaos.clients import TROUBLE, Asked
+from app.domain.pricing import KUDOS
+from app.domain.task_names import Queue
+from tests.chaos.clients import TORN, TROUBLE, Asked
 from tests.chaos.workers import Delivered
 from tests.support.horde import HordeProcesses
 
@@ -15,17 +17,11 @@ LATE_SECONDS = 60
 SHOWN = 5
 
 LASTING_KEYS = frozenset({redis_keys.HEARTBEATS, redis_keys.HEARTBEATS_WATCH, redis_keys.TIMEOUTS})
-BROKER_KEYS = ("_kombu.", "unacked", "celery")
+BROKER_KEYS = ("_kombu.", "unacked")
+OVERTAKEN = frozenset({"superseded", "request_expired"})
+"""Why a reply that was stored may come to nothing."""
 
-NAMED = frozenset(
-    {
-        "RequestExpired",
-        "RequestFaulted",
-        "StorageUnavailable",
-        "HordeUnreachable",
-        "HordeTimeout",
-    }
-)
+QUEUES = frozenset(queue.value for queue in Queue)
 
 
 def shortened(what: str, found: list[str]) -> list[str]:
@@ -49,7 +45,7 @@ def client_faults(horde: HordeProcesses, run: str, asked: list[Asked]) -> list[s
     found: dict[str, list[str]] = defaultdict(list)
     for one in asked:
         made = by_text.get(one.text, [])
-        for problem in _problems(one, made):
+        for problem in asked_wrong(one, made):
             found[problem].append(f"{one} {made}")
     for text, made in by_text.items():
         for request_id, state, late, _charges in made:
@@ -60,7 +56,7 @@ def client_faults(horde: HordeProcesses, run: str, asked: list[Asked]) -> list[s
     return [line for what, each in found.items() for line in shortened(what, each)]
 
 
-def _problems(one: Asked, made: list[tuple[str, str, float | None, int]]) -> list[str]:
+def asked_wrong(one: Asked, made: list[tuple[str, str, float | None, int]]) -> list[str]:
     """What is wrong with one client's request."""
     problems = []
     charges = sum(charge for *_, charge in made)
@@ -75,17 +71,22 @@ def _problems(one: Asked, made: list[tuple[str, str, float | None, int]]) -> lis
     # Only a text submit has no operation key, and its client does not repeat it.
     if len(made) > 1 or charges > 1:
         problems.append("made or charged more than once")
-    if one.status not in TROUBLE | {200, 202, 404, 408, 429} and one.kind != "leave":
+    if one.status not in TROUBLE | {200, 202}:
         problems.append(f"answered with {one.status}")
+    if one.code == TORN:
+        problems.append("a stream that ended without its last event")
     if one.status == 200 and not one.left and one.content is None and not one.code:
         problems.append("an empty 200")
     return problems
 
 
 def worker_faults(horde: HordeProcesses, delivered: list[Delivered]) -> list[str]:
-    """Replies that the horde accepted and does not have, and rewards that were not paid."""
+    """Replies that the horde accepted and does not have, and rewards that were not paid.
+
+    A reply that was stored for later (202) may still lose to another's, or to the end of its request.
+    """
     rows = horde.query(
-        "SELECT g.id::text, g.state, g.reward, y.body::text FROM generations g"
+        "SELECT g.id::text, g.state, g.reward, g.fault, y.body::text FROM generations g"
         " LEFT JOIN replies y ON y.generation_id = g.id"
     )
     by_id = {str(row[0]): row[1:] for row in rows}
@@ -93,11 +94,12 @@ def worker_faults(horde: HordeProcesses, delivered: list[Delivered]) -> list[str
     for one in delivered:
         if one.status not in {200, 202}:
             continue
-        state, reward, body = by_id.get(one.generation_id, ("missing", None, None))
+        state, reward, fault, body = by_id.get(one.generation_id, ("missing", None, None, None))
         is_kept = state in {"verified", "settled"} and one.reply in str(body)
-        if one.status == 200 and one.reward > 0 and not (is_kept and int(str(reward)) == round(one.reward * 1000)):
-            lost.append(f"{one} is {state}, reward {reward}, {body}")
-    return shortened("a reply lost after a 200", lost)
+        is_paid = one.status == 202 or int(str(reward or 0)) == round(one.reward * KUDOS)
+        if not (is_kept and is_paid) and not (one.status == 202 and fault in OVERTAKEN):
+            lost.append(f"{one} is {state}, reward {reward}, fault {fault}, {body}")
+    return shortened("a reply lost after a 2xx", lost)
 
 
 def money_faults(horde: HordeProcesses) -> list[str]:
@@ -124,7 +126,7 @@ def leaks(horde: HordeProcesses, bucket: Path) -> list[str]:
         endless = [
             key
             for key in keys
-            if redis.ttl(key) == -1 and key not in LASTING_KEYS and not _is_broker(key, redis.type(key))
+            if redis.ttl(key) == -1 and key not in LASTING_KEYS | QUEUES and not key.startswith(BROKER_KEYS)
         ]
         watched = [str(member) for member in redis.zrange(redis_keys.HEARTBEATS, 0, -1)]
     folders = {str(folder) for (folder,) in horde.query("SELECT folder FROM request_media")}
@@ -145,16 +147,8 @@ def leaks(horde: HordeProcesses, bucket: Path) -> list[str]:
     )
 
 
-def _is_broker(key: str, kind: bytes | str) -> bool:
-    return key.startswith(BROKER_KEYS) or (key in _QUEUES and kind in {b"list", "list"})
-
-
-_QUEUES = frozenset({"verdict", "settlement", "schema", "upkeep", "fetch", "media"})
-
-
 def left_processes(folder: Path) -> list[str]:
     """Processes of a horde that has been ended and that still run."""
-    home = f"HORDE_HOME={folder}"
     found = []
     for process in psutil.process_iter(["pid", "name"]):
         try:
@@ -163,7 +157,7 @@ def left_processes(folder: Path) -> list[str]:
             continue
         if environment.get("HORDE_HOME") == str(folder):
             found.append(f"{process.info['pid']} {process.info['name']}")
-    return shortened(f"processes with {home}", found)
+    return shortened("processes that outlived their horde", found)
 
 
 def tally(asked: list[Asked]) -> str:

@@ -95,7 +95,7 @@ class HordeProcesses:
         own: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         """`settings` are every process's; `own` has some by process, which each of its starts gets."""
-        self._own = own or {}
+        self._own = {} if own is None else own
         self.services = services
         self.folder = folder
         self.ports = Ports()

@@ -2,12 +2,15 @@
 
 from kombu.entity import Queue as KombuQueue
 
+from app.adapters.redis_transport import use_for_redis
 from app.domain.task_names import Queue, TaskName
 from config.settings import get_settings
 
 _settings = get_settings()
 
 broker_url = _settings.celery_broker_url
+# A process outlives a broker that goes away while a task runs.
+use_for_redis()
 # A broker that is away is waited for without end: the rows hold the work meanwhile.
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None

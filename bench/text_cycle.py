@@ -73,8 +73,13 @@ TIMES = {
     "submit": "submit_times",
     "full cycle": "cycle_times",
     "status": "status_times",
+    "pop, job": "pop_times",
 }
 """The bar on each call's ratio to the original's."""
+
+DEEPEST = 10_000
+DEEP = frozenset({"status", "pop, job"})
+"""Calls whose bar is at that depth alone."""
 
 ALONE = {
     ("async", 0): ("submit_p50", "submit_rate"),
@@ -182,18 +187,17 @@ class Report:
         """Tell what the bars ask of this load."""
         original = ORIGINAL.get((name, depth), {}).get(clients)
         share = figures.per_second / self._bare[clients]
-        if original is not None:
-            bar = "pop_times" if (name, depth) == ("pop, job", 10_000) else TIMES.get(name)
-            bar = "status_times_32" if (name, clients) == ("status", 32) else bar
-            if bar is not None:
-                tell(Figure(bar, figures.per_second / original, share))
+        bar = "status_times_32" if (name, clients) == ("status", 32) else TIMES.get(name)
+        is_deep = depth == DEEPEST or name not in DEEP
+        if original is not None and bar is not None and is_deep:
+            tell(Figure(bar, figures.per_second / original, share))
         if (name, depth) in ALONE:
             latency, rate = ALONE[name, depth]
             self._best[rate] = max(self._best.get(rate, 0.0), figures.per_second)
             if clients == 1:
                 tell(Figure(latency, figures.p50_ms, 1 / share))
             if name == "status":
-                tell(Figure("status_statements", statements))
+                tell(Figure("status_statements", round(statements, 1)))
 
     def tell_rates(self) -> None:
         """Tell the best rate of each call, once every number of clients was there."""

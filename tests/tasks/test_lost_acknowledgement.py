@@ -1,4 +1,4 @@
-"""A task process goes on with its queue although Redis did not take the acknowledgement of a task."""
+"""A task process goes on with its queue whatever becomes of Redis while a task runs or ends."""
 
 import os
 import signal
@@ -16,7 +16,8 @@ from tests.support.fifo_tasks import NAME, let_go
 from tests.support.horde import ROOT
 from tests.support.services import LocalServices, RunningService, wait_until
 
-LOST = "Couldn't ack"
+LOST_ACKNOWLEDGEMENT = "Couldn't ack"
+LOST_CONNECTION = "Connection to broker lost"
 POOLS = {"prefork": 1, "threads": 2}
 
 
@@ -29,7 +30,7 @@ def redis(services: LocalServices) -> Iterator[RunningService]:
 
 
 @contextmanager
-def task_process(redis: RunningService, log: Path, pool: str) -> Iterator[None]:
+def task_process(redis: RunningService, log: Path, pool: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that serves the queue of verdicts, by the horde's own settings."""
     words = ["-m", "celery", "--app", "tests.support.fifo_tasks", "worker", "--queues", Queue.VERDICT.value]
     with log.open("wb") as stream:
@@ -42,7 +43,7 @@ def task_process(redis: RunningService, log: Path, pool: str) -> Iterator[None]:
             start_new_session=True,
         )
     try:
-        yield
+        yield process
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -79,6 +80,28 @@ def test_acknowledgements_that_a_frozen_redis_did_not_take_cost_no_place(
         with redis.frozen():
             for fifo in running:
                 wait_until(lambda fifo=fifo: let_go(fifo), 30, f"the task does not run, see {log}")  # type: ignore[misc]
-            wait_until(lambda: log.read_text().count(LOST) == len(running), 30, "every acknowledgement was taken")
+            wait_until(
+                lambda: log.read_text().count(LOST_ACKNOWLEDGEMENT) == len(running),
+                30,
+                "every acknowledgement was taken",
+            )
         for fifo in [sender.send() for _ in range(POOLS[pool])]:
             wait_until(lambda fifo=fifo: let_go(fifo), 30, f"the queue is not served any more, see {log}")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_redis_that_goes_away_in_the_middle_of_a_task_ends_no_process(
+    redis: RunningService, tmp_path: Path, pool: str
+) -> None:
+    log, sender = tmp_path / "worker.log", Sender(redis, tmp_path)
+    with task_process(redis, log, pool) as process:
+        running = sender.send()
+        with Redis.from_url(redis.service.url) as client:
+            wait_until(lambda: client.llen(Queue.VERDICT.value) == 0, 30, f"the task is not taken, see {log}")
+        redis.stop()
+        wait_until(lambda: LOST_CONNECTION in log.read_text(), 30, "the process does not notice")
+        redis.start()
+        wait_until(lambda: let_go(running), 30, f"the task does not run, see {log}")
+        later = sender.send()
+        wait_until(lambda: let_go(later), 30, f"the queue is not served any more, see {log}")
+        assert process.poll() is None

@@ -17,7 +17,7 @@ def application(redis_url: str) -> Celery:
     made.conf.update(result_backend=None, task_ignore_result=True, task_acks_late=True, worker_prefetch_multiplier=1)
     redis = Redis.from_url(redis_url)
 
-    @made.task(name=TASK)  # type: ignore[untyped-decorator]
+    @made.task(name=TASK)
     def answer(key: str) -> None:
         pipeline = redis.pipeline(transaction=False)
         pipeline.rpush(key, b"1")

@@ -13,16 +13,16 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 
-class Channel(redis.Channel):  # type: ignore[misc]  # kombu has no types
+class Channel(redis.Channel):
     """A channel that says so when its connection is gone."""
 
     def _connparams(self, asynchronous: bool = False) -> Any:
         if self.connection is None or self.connection.client is None:
             raise RedisConnectionError("The connection of this channel was closed.")
-        return super()._connparams(asynchronous)
+        return super()._connparams(asynchronous)  # type: ignore[misc]  # kombu's stubs leave it out
 
 
-class Transport(redis.Transport):  # type: ignore[misc]  # see above
+class Transport(redis.Transport):
     """A transport of such channels."""
 
     Channel = Channel

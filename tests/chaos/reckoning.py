@@ -1,6 +1,7 @@
 """What must be true of a horde that is at rest again after a run of the chaos runner."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,9 @@ from app.domain.task_names import Queue
 from tests.chaos.clients import TORN, TROUBLE, Asked
 from tests.chaos.workers import Delivered
 from tests.support.horde import HordeProcesses
+
+Made = tuple[str, str, float | None, int]
+"""A request as the database has it: id, state, seconds that it ended after its life, charges."""
 
 LATE_SECONDS = 60
 DEADLINE = 408
@@ -42,7 +46,7 @@ def client_faults(horde: HordeProcesses, run: str, asked: list[Asked]) -> list[s
         " FROM horde_requests r JOIN request_bodies b ON b.request_id = r.id WHERE strpos(b.prompt, :run) > 0",
         run=f"chaos-{run}-",
     )
-    by_text: dict[str, list[tuple[str, str, float | None, int]]] = defaultdict(list)
+    by_text: dict[str, list[Made]] = defaultdict(list)
     for text, request_id, state, late, charges in rows:
         by_text[str(text)].append((str(request_id), str(state), late, int(str(charges))))  # type: ignore[arg-type]
     found: dict[str, list[str]] = defaultdict(list)
@@ -59,7 +63,7 @@ def client_faults(horde: HordeProcesses, run: str, asked: list[Asked]) -> list[s
     return [line for what, each in found.items() for line in shortened(what, each)]
 
 
-def asked_wrong(one: Asked, made: list[tuple[str, str, float | None, int]]) -> list[str]:
+def asked_wrong(one: Asked, made: Sequence[Made]) -> list[str]:
     """What is wrong with one client's request."""
     problems = []
     charges = sum(charge for *_, charge in made)

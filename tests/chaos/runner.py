@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +47,7 @@ WARM_UP_SECONDS = 2.0
 CALM_SECONDS = 5.0
 """Load goes on this long after the last fault."""
 
+SETTLING_SECONDS = 40.0
 REST_SECONDS = 120.0
 """By then every request has passed its deadline and what the horde allows itself beyond."""
 
@@ -109,6 +110,15 @@ def through(url: str, proxy: TcpProxy) -> str:
     parts, at = urlsplit(url), urlsplit(proxy.url)
     login = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
     return urlunsplit(parts._replace(netloc=f"{login}{at.netloc}"))
+
+
+def once_at_rest(check: Callable[[], list[str]]) -> list[str]:
+    """What a check still finds after a while."""
+    try:
+        wait_until(lambda: not check(), SETTLING_SECONDS, "not at rest")
+    except AssertionError:
+        return check()
+    return []
 
 
 def say(line: str) -> None:
@@ -240,15 +250,8 @@ class Chaos:
     def _reckon(self, run: Run, horde: HordeProcesses, services: LocalServices) -> None:
         """Write down everything that is not as it must be."""
         bucket = services.home / "s3" / services.s3_bucket
-        checks = (
-            lambda: horde.violations(at_rest=True),
-            lambda: reckoning.leaks(horde, bucket),
-        )
-        for check in checks:
-            try:
-                wait_until(lambda check=check: not check(), 40, "not at rest")  # type: ignore[misc]
-            except AssertionError:
-                run.findings += check()
+        run.findings += once_at_rest(lambda: horde.violations(at_rest=True))
+        run.findings += once_at_rest(lambda: reckoning.leaks(horde, bucket))
         run.findings += reckoning.client_faults(horde, run.mark, run.asked)
         run.findings += reckoning.worker_faults(horde, run.delivered)
         run.findings += reckoning.money_faults(horde)

@@ -74,7 +74,8 @@ def schedule(seed: int, seconds: float, faults: Sequence[str], *, longest: float
     random.Random(seed // SEEDS_A_DECK).shuffle(deck)  # noqa: S311 - see above
     hand = deck[seed % SEEDS_A_DECK :: SEEDS_A_DECK] or deck
     chance.shuffle(hand)
-    steps, at = [], 1.0
+    steps: list[Step] = []
+    at = 1.0
     gap = max(0.0, seconds - len(hand) * (SHORTEST + longest) / 2) / len(hand)
     for fault in _without_end(hand, deck, chance):
         if len(steps) >= len(hand) and at >= seconds:

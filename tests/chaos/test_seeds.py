@@ -3,10 +3,12 @@
 A longer run of one seed: `python -m tests.chaos.runner --seed N --seconds 60`.
 """
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.chaos.clients import TORN, Asked
-from tests.chaos.reckoning import asked_wrong
+from tests.chaos.reckoning import Made, asked_wrong
 from tests.chaos.runner import Chaos
 from tests.chaos.schedule import SEEDS_A_DECK, every_fault, schedule
 
@@ -16,7 +18,7 @@ ALWAYS = (1, 3)
 """Seeds that go with every run of the tests, over fewer seconds."""
 
 FAULTS = every_fault(clock=True, disk=True)
-MADE = [("an id", "done", -1.0, 1)]
+MADE: list[Made] = [("an id", "done", -1.0, 1)]
 
 
 @pytest.mark.timeout(400)
@@ -70,7 +72,5 @@ def test_a_request_that_was_answered_once_is_right() -> None:
         (Asked("chat", "a.", hung=True), MADE),
     ],
 )
-def test_whatever_is_wrong_with_a_request_is_found(
-    asked: Asked, made: list[tuple[str, str, float | None, int]]
-) -> None:
+def test_whatever_is_wrong_with_a_request_is_found(asked: Asked, made: Sequence[Made]) -> None:
     assert asked_wrong(asked, made)

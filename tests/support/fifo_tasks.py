@@ -20,7 +20,7 @@ def application() -> Celery:
     made = Celery("fifo", set_as_current=False)
     made.config_from_object("celeryconfig")
 
-    @made.task(name=NAME)  # type: ignore[untyped-decorator]
+    @made.task(name=NAME)
     def wait(fifo: str) -> None:
         # Opening blocks until the test opens the other end.
         with Path(fifo).open("rb"):

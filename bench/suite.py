@@ -46,7 +46,7 @@ QUICK = {
     "images": "--requests 8 --rounds 3",
     "settlement": "--settlements 1000 --rounds 1",
     "growth": "--requests 20000 --rounds 1 --calls 50",
-    "scale": "--clients 8 --seconds 3",
+    "scale": "--clients 8 --seconds 3 --rounds 1",
     "flood": "--seconds 3",
 }
 

@@ -68,4 +68,6 @@ worker_enable_remote_control = True
 
 # Beat's own file of last runs is not needed: every periodic task works off state (A1).
 beat_max_loop_interval = 1
+# Celery's own falls silent when the clock is put back.
+beat_scheduler = "tasks.scheduler:SteadyScheduler"
 timezone = "UTC"

@@ -93,6 +93,10 @@ def test_a_misspelt_queue_fails_at_once(celery_app: Celery) -> None:
     assert celery_app.conf.task_create_missing_queues is False
 
 
+def test_beat_survives_a_clock_that_is_put_back(celery_app: Celery) -> None:
+    assert celery_app.conf.beat_scheduler == "tasks.scheduler:SteadyScheduler"
+
+
 def test_no_task_has_a_priority(celery_app: Celery, tasks: dict[str, object]) -> None:
     assert celery_app.conf.task_default_priority is None
     assert all(task.priority is None for task in tasks.values())  # type: ignore[attr-defined]

@@ -23,11 +23,13 @@ class Recording(SteadyScheduler):
 
 
 @pytest.fixture
-def app() -> Celery:
-    made = Celery("beat", broker="memory://", set_as_current=False)
-    made.conf.beat_schedule = {name: {"task": name, "schedule": seconds} for name, seconds in PERIODS.items()}
-    # Without it, Celery adds a task of its own.
-    made.conf.result_expires = None
+def app(monkeypatch: pytest.MonkeyPatch) -> Celery:
+    schedule = {name: {"task": name, "schedule": seconds} for name, seconds in PERIODS.items()}
+    # Without an expiry of results, Celery adds no task of its own.
+    settings = {"broker_url": "memory://", "beat_schedule": schedule, "result_expires": None}
+    made = Celery("beat", set_as_current=False, config_source=settings)
+    # A schedule that was read from its file belongs to whichever app is current.
+    monkeypatch.setattr("celery._state._tls.current_app", made)
     return made
 
 

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,9 @@ from tests.support.pictures import picture
 from tests.support.services import LocalServices, wait_until
 from tests.support.tcp_proxy import TcpProxy
 
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+"""Gives a process a false clock, where it is installed."""
+
 DISK_SIZE = "400m"
 WARM_UP_SECONDS = 2.0
 CALM_SECONDS = 5.0
@@ -83,8 +86,10 @@ class Run:
 
     def __str__(self) -> str:
         lines = [f"seed {self.seed}", *map(str, self.steps), reckoning.tally(self.asked)]
-        lines += [f"{len(self.asked)} requests, {len(self.delivered)} replies by workers at hand, logs {self.folder}"]
-        return "\n".join(lines + (self.findings or ["nothing was lost, doubled or left behind"]))
+        lines += [f"{len(self.asked)} requests, {len(self.delivered)} replies by workers at hand"]
+        if self.findings:
+            return "\n".join([*lines, *self.findings, f"logs {self.folder}"])
+        return "\n".join([*lines, "nothing was lost, doubled or left behind"])
 
 
 @contextmanager
@@ -103,6 +108,22 @@ def small_disk(services: LocalServices) -> Iterator[Path | None]:
         services.postgres.stop()
         subprocess.run(["umount", "--lazy", str(place)], check=True)
         place.rmdir()
+
+
+def upgrade(services: LocalServices) -> None:
+    """Give the database the newest shape; the environment stays as it was."""
+    kept = {name: os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL")}
+    os.environ.update(DATABASE_URL=services.database_url, REDIS_URL=services.redis_url)
+    get_settings.cache_clear()
+    try:
+        command.upgrade(Config("alembic.ini"), "head")
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        get_settings.cache_clear()
 
 
 def through(url: str, proxy: TcpProxy) -> str:
@@ -143,7 +164,7 @@ class Chaos:
             services = LocalServices({})
             disk = stack.enter_context(small_disk(services))
             stack.enter_context(services)
-            clock = self.folder / "clock" if Path(FAKETIME).exists() else None
+            clock = self.folder / "clock" if FAKETIME is not None else None
             faults = self.only or every_fault(clock=clock is not None, disk=disk is not None)
             run = Run(self.seed, schedule(self.seed, self.seconds, faults, longest=self.longest), folder=self.folder)
             files = stack.enter_context(FileServer())
@@ -159,15 +180,15 @@ class Chaos:
             self._reckon(run, horde, services)
             horde.close()
             run.findings += self._left(horde)
-            return run
+        if not run.findings:
+            shutil.rmtree(self.folder)
+        return run
 
     def _horde(
         self, stack: ExitStack, services: LocalServices, steps: list[Step], files: FileServer, clock: Path | None
     ) -> tuple[HordeProcesses, dict[str, TcpProxy]]:
         """A horde, not started, with a proxy in every line that is to break."""
-        os.environ.update(DATABASE_URL=services.database_url, REDIS_URL=services.redis_url)
-        get_settings.cache_clear()
-        command.upgrade(Config("alembic.ini"), "head")
+        upgrade(services)
         own: dict[str, dict[str, str]] = {}
         lines: dict[str, TcpProxy] = {}
         settings = SETTINGS | {"IMAGE_FETCH_ALLOWED_HOSTS": files.host}
@@ -189,7 +210,7 @@ class Chaos:
             clock.write_text("+0")
             # Python cannot sleep where only the clock on the wall is false.
             own.setdefault("beat", {}).update(
-                LD_PRELOAD=FAKETIME, FAKETIME_TIMESTAMP_FILE=str(clock), FAKETIME_NO_CACHE="1"
+                LD_PRELOAD=str(FAKETIME), FAKETIME_TIMESTAMP_FILE=str(clock), FAKETIME_NO_CACHE="1"
             )
         stack.callback(horde.close)
         return horde, lines

@@ -2,6 +2,7 @@
 
 from kombu.entity import Queue as KombuQueue
 
+from app.adapters.redis_transport import use_for_redis
 from app.domain.task_names import Queue, TaskName
 from config.setting_types import AMQP
 from config.settings import get_settings
@@ -9,6 +10,8 @@ from config.settings import get_settings
 _settings = get_settings()
 
 broker_url = _settings.celery_broker_url
+# A process outlives a broker that goes away while a task runs.
+use_for_redis()
 # A broker that is away is waited for without end: the rows hold the work meanwhile.
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None
@@ -53,10 +56,12 @@ task_routes = {task.value: {"queue": task.queue.value} for task in TaskName}
 # A misspelt queue fails at once instead of swallowing messages that nobody reads.
 task_create_missing_queues = False
 
-# A busy process must not sit on messages that an idle one could run.
-worker_prefetch_multiplier = 1
-# With RabbitMQ one message waits beside the one that runs: Celery can do without it on Redis alone.
+# A busy process must not sit on messages that an idle one could run: it takes no more than it runs. Celery can do
+# that on Redis alone; with RabbitMQ one message waits beside the one that runs.
 worker_disable_prefetch = not _is_rabbitmq
+# No second limit beside it. That one counts messages which are not acknowledged, and an acknowledgement that a
+# frozen Redis did not take would use its place up for good: a process of one child never heard its queue again.
+worker_prefetch_multiplier = 1 if _is_rabbitmq else 0
 # Off: a task that outlives a lost connection ends and is run again harmlessly; killing it strands its message.
 worker_cancel_long_running_tasks_on_connection_loss = False
 # SIGTERM (remapped to SIGQUIT in the Procfile's environment) leaves running tasks 20 of the platform's 30 s.
@@ -70,4 +75,6 @@ worker_enable_remote_control = True
 
 # Beat's own file of last runs is not needed: every periodic task works off state (A1).
 beat_max_loop_interval = 1
+# Celery's own falls silent when the clock is put back.
+beat_scheduler = "tasks.scheduler:SteadyScheduler"
 timezone = "UTC"

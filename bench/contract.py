@@ -20,10 +20,12 @@ from app.domain.contract import ChatRequest, Face, parse_chat_request
 from app.domain.fingerprint import fingerprint
 from app.domain.flattening import flatten
 from app.domain.json_boundary import parse_object
+from bench.report import Figure, tell
 
 MILLISECONDS = 1000
 BOUNDS_MILLISECONDS = {"4 kB, 3 tools": 1.0, "1 MB conversation": 30.0}
 """What the issue allows."""
+FIGURES = {"4 kB, 3 tools": "contract_4k", "1 MB conversation": "contract_1m"}
 
 
 def with_tools(size: int) -> bytes:
@@ -86,6 +88,7 @@ def main() -> None:
         print(f"{name} ({len(raw)} bytes): json.loads {baseline:.3f} ms")
         print(f"  bytes to request      {check:8.3f} ms  {check / baseline:5.2f} x json.loads")
         print(f"  flatten, fingerprint  {rest:8.3f} ms  {rest / baseline:5.2f} x json.loads")
+        tell(Figure(FIGURES[name], check, check / baseline))
         if check > BOUNDS_MILLISECONDS[name]:
             exceeded.append(f"{name}: {check:.3f} ms, allowed {BOUNDS_MILLISECONDS[name]} ms")
     if exceeded:

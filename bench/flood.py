@@ -20,6 +20,7 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
+from bench.report import Figure, tell
 from bench.streams import running_valkey
 from tests.front.process.front_process import FrontProcess, running_front, wait_for_redis
 from tests.front.process.scripted_native import SUBMIT, Received, Script, ScriptedNative, finished_at_once, status_of
@@ -99,6 +100,7 @@ async def measure(front: FrontProcess, options: argparse.Namespace) -> None:
         bench.flood.clear()
         loud = told("flood", await bench.others(options.seconds))
         print(f"ratio {loud / quiet:.2f}   the flood: {bench.flood[200]} answered, {bench.flood[503]} refused")
+        tell(Figure("flooded", loud / quiet))
         for task in flood:
             task.cancel()
         await asyncio.gather(*flood, return_exceptions=True)

@@ -26,6 +26,7 @@ from alembic import command
 from alembic.config import Config
 
 from app.services.local_accounts import ensure_local_accounts
+from bench.report import Figure, tell
 from bench.roundtrip import AS_SHIPPED, DURABLE
 from config.settings import get_settings
 from tests.conftest import as_admin, url_of
@@ -142,13 +143,16 @@ async def measure(horde: HordeProcesses, services: LocalServices, jobs: int, hel
         await bench.latencies(20)
         took = await bench.latencies(jobs)
         bare = await bare_publish(services.redis_url, 300)
-        p50 = statistics.median(took)
+        p50, p95 = statistics.median(took), took[int(0.95 * len(took))]
+        tell(Figure("popped_p50", p50, p50 / bare), Figure("popped_p95", p95, p95 / bare))
         print(
             f"queued to popped  p10 {took[len(took) // 10]:.2f}"
-            f"  p50 {p50:.2f}  p95 {took[int(0.95 * len(took))]:.2f} ms"
+            f"  p50 {p50:.2f}  p95 {p95:.2f} ms"
             f"   bare publish {bare:.2f} ms  ratio {p50 / bare:.1f}"
         )
-        print(f"{held} held pops    {await bench.memory(held):.1f} kB each")
+        each = await bench.memory(held)
+        tell(Figure("held_kilobytes", each))
+        print(f"{held} held pops    {each:.1f} kB each")
 
 
 def fill(horde: HordeProcesses, queued: int) -> None:
@@ -192,6 +196,7 @@ def main() -> None:
             empty = idle_share(horde)
             fill(horde, options.queued)
             full = idle_share(horde)
+            tell(Figure("idle_queue", full - empty))
             print(f"{options.queued} queued      {full - empty:.3f} of a core more than an empty queue ({empty:.3f})")
         finally:
             horde.close()

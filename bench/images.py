@@ -16,6 +16,7 @@ from statistics import median
 
 from PIL import Image
 
+from bench.report import Figure, tell
 from bench.roundtrip import start
 from tests.flows.images.seeing import Seeing
 from tests.support.horde import HordeProcesses
@@ -25,6 +26,7 @@ from tests.support.services import LocalServices, wait_until
 LONGEST_SIDE = 2048
 QUALITY = 90
 WARM_UP = 3
+FIGURES = {"4 MP PNG": "image_png", "12 MP JPEG": "image_jpeg"}
 PATIENCE_SECONDS = 600
 QUEUED = "SELECT count(*) FROM queue_entries q JOIN request_media m ON m.request_id = q.request_id"
 
@@ -100,6 +102,7 @@ def main() -> None:
             for name, (data, media_type) in samples.items():
                 alone = pillow_alone(data, 10)
                 process = media_process(seeing, data, media_type, chosen.requests)
+                tell(Figure(FIGURES[name], process / alone))
                 print(f"{name}: {process:.1f} images/s, Pillow alone {alone:.1f}, ratio {process / alone:.2f}")
         finally:
             horde.close()

@@ -37,6 +37,7 @@ from app.services.release_job import ReleaseJob
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime, build_runtime
 from app.services.walks import Walks
+from bench.report import Figure, tell
 from config.settings import Settings, get_settings
 from tests.conftest import as_admin, url_of
 from tests.support.services import LocalServices
@@ -313,12 +314,18 @@ def main() -> None:
                 bench.fill(case, depth)
                 pops = _pops(bench, case, options.pops, depth)
                 shallowest = shallowest or pops
+                deeper = pops.p50 / shallowest.p50
                 idle = replace(case.declaration, name="idle", model_id="nobody-asks", models=("nobody-asks",))
                 empty = _timed(lambda idle=idle: bench.pop(bench.key, idle, None), options.pops)  # type: ignore[misc]
                 bare = bench.bare_claim(depth, options.pops)
+                tell(
+                    Figure("pop_p50", pops.p50, pops.p50 / bare),
+                    Figure("pop_growth", deeper),
+                    Figure("pop_statements", pops.statements),
+                )
                 print(
                     f"  depth {depth:>9}  with a job p10 {pops.p10:5.2f}  p50 {pops.p50:6.2f}  p95 {pops.p95:6.2f} ms"
-                    f"  ratio p10 {pops.p10 / shallowest.p10:4.2f}  p50 {pops.p50 / shallowest.p50:4.2f}"
+                    f"  ratio p10 {pops.p10 / shallowest.p10:4.2f}  p50 {deeper:4.2f}"
                     f"  statements {pops.statements:.2f}   empty p50 {empty[0]:5.2f} ms   bare claim {bare:5.2f} ms",
                     flush=True,
                 )

@@ -27,6 +27,7 @@ from app.adapters.leases import LeaseStore, NewLease
 from app.domain.progress_entries import ProgressEntry
 from app.services.accounts import digest
 from bench.load import Figures, closed_loop
+from bench.report import Figure, tell
 from config.settings import Settings, get_settings
 from tests.conftest import as_admin, url_of
 from tests.support.horde import KEYS, HordeProcesses
@@ -132,19 +133,21 @@ def main() -> None:
         try:
             horde.start("web")
             horde.wait_web()
-            best = 0.0
+            best, share = 0.0, 0.0
             for clients in options.clients:
                 hello = asyncio.run(greeting(horde, clients=clients, seconds=3))
                 with Redis.from_url(services.redis_url) as redis:
                     redis_rate = bare_redis(redis, 1)
                 posts = asyncio.run(posting(horde, leases, clients=clients, seconds=options.seconds))
-                best = max(best, posts.per_second)
+                if posts.per_second > best:
+                    best, share = posts.per_second, posts.per_second / hello.per_second
                 print(f"progress  {posts}")
                 for label, rate in (("healthz", hello.per_second), ("XADD+XREAD", redis_rate)):
                     print(f"          {label} {rate:7.1f}/s  ratio {posts.per_second / rate:.3f}")
         finally:
             horde.close()
             leases.close()
+    tell(Figure("posts", best, share))
     print(f"best {best:.0f} posts a second, at least {BAR}")
     raise SystemExit(best < BAR)
 

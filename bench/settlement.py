@@ -26,6 +26,7 @@ from app.services.invariants import check
 from app.services.kudos import fold_balances
 from app.services.runtime import Runtime, build_runtime
 from app.services.settle import settle_batch
+from bench.report import Figure, tell
 from config.settings import Settings, get_settings
 from tests.conftest import as_admin, url_of
 from tests.support.services import LocalServices
@@ -136,6 +137,7 @@ def main() -> None:
             runtime.bus.close()
             runtime.leases.close()
     ratio = report("one busy requester", busy, count) / report(f"{count} requesters", many, count)
+    tell(Figure("busy_account", ratio))
     print(f"ratio {ratio:.2f}, at most {BAR}")
     if wrong:
         print(*wrong, sep="\n")

@@ -30,6 +30,7 @@ import redis.asyncio as redis
 from app.domain.progress_entries import ProgressEntry
 from app.domain.redis_keys import ChatEvent, chat_channel, chat_event, progress_key
 from bench.plot import Line, plot
+from bench.report import Figure, tell
 from launcher.services.valkey import Valkey
 from tests.front.process.front_process import FrontProcess, running_front, wait_for_redis
 from tests.front.process.scripted_native import ScriptedNative, generation_of
@@ -158,6 +159,7 @@ class Bench:
         await asyncio.wait(reading, timeout=120)
         bad = sum(client.errors or not client.is_done or "".join(client.text) != POST * seconds for client in clients)
         posts = len(clients) * seconds
+        tell(Figure("stream_kilobytes", (busy - before) / 1024 / len(clients)))
         print(
             f"{len(clients)} streams     {(idle - before) / 1024 / len(clients):.1f} kB each idle,"
             f" {(busy - before) / 1024 / len(clients):.1f} kB each busy   {posts / elapsed:.0f} posts/s"
@@ -227,6 +229,8 @@ async def measure(native: ScriptedNative, url: str, folder: Path, options: argpa
             took, bare = await bench.latencies(front, options.posts), await bench.bare(options.posts)
             print(f"post to client   {percentiles(took)} ms")
             ratio = statistics.median(took) / statistics.median(bare)
+            p95 = took[int(0.95 * len(took))]
+            tell(Figure("post_p50", statistics.median(took), ratio), Figure("post_p95", p95))
             print(f"bare XADD, XREAD {percentiles(bare)} ms   ratio {ratio:.1f}")
             lumps = await bench.flow(front)
         with running_front(folder, native.url, url, **SETTINGS) as front:

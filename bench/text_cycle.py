@@ -32,6 +32,7 @@ from app.domain.pricing import KUDOS
 from app.services import accounts
 from app.services.kudos import grant
 from bench.load import Call, Figures, closed_loop, counted_loop
+from bench.report import Figure, tell
 from config.settings import Settings, get_settings
 from tests.conftest import as_admin, url_of
 from tests.support.horde import HordeProcesses
@@ -65,6 +66,27 @@ ORIGINAL: dict[tuple[str, int], dict[int, float]] = {
     ("full cycle", 10): {1: 4.9, 8: 5.3, 32: 5.3},
 }
 """Calls a second of the original horde, by call, depth and clients."""
+
+TIMES = {
+    "async": "async_times",
+    "pop, no job": "empty_pop_times",
+    "submit": "submit_times",
+    "full cycle": "cycle_times",
+    "status": "status_times",
+    "pop, job": "pop_times",
+}
+"""The bar on each call's ratio to the original's."""
+
+DEEPEST = 10_000
+DEEP = frozenset({"status", "pop, job"})
+"""Calls whose bar is at that depth alone."""
+
+ALONE = {
+    ("async", 0): ("submit_p50", "submit_rate"),
+    ("pop, no job", 0): ("empty_pop_p50", "empty_pop_rate"),
+    ("status", 10): ("status_p50", "status_rate"),
+}
+"""The bars on one web process: the latency of one client, and the rate that any number of clients gets."""
 
 
 @dataclass
@@ -142,6 +164,7 @@ class Report:
     def __init__(self, horde: HordeProcesses) -> None:
         self._horde = horde
         self._bare: dict[int, float] = {}
+        self._best: dict[str, float] = {}
 
     def run(self, name: str, depth: int, call: Call, *, clients: int, calls: int = 0, seconds: float = 0) -> Figures:
         """Run one load, for so many calls or so many seconds, and print what it came to."""
@@ -156,8 +179,30 @@ class Report:
         ratio = "" if original is None else f"  original {original:g}/s  ratio {figures.per_second / original:.1f}"
         bare = self._bare.setdefault(clients, figures.per_second)
         share = figures.per_second / bare
+        self._tell(name, depth, clients, figures, statements)
         print(f"{name:<12} depth {depth:>6}  {figures}  SQL {statements:.1f}  of bare {share:.3f}{ratio}", flush=True)
         return figures
+
+    def _tell(self, name: str, depth: int, clients: int, figures: Figures, statements: float) -> None:
+        """Tell what the bars ask of this load."""
+        original = ORIGINAL.get((name, depth), {}).get(clients)
+        share = figures.per_second / self._bare[clients]
+        bar = "status_times_32" if (name, clients) == ("status", 32) else TIMES.get(name)
+        is_deep = depth == DEEPEST or name not in DEEP
+        if original is not None and bar is not None and is_deep:
+            tell(Figure(bar, figures.per_second / original, share))
+        if (name, depth) in ALONE:
+            latency, rate = ALONE[name, depth]
+            self._best[rate] = max(self._best.get(rate, 0.0), figures.per_second)
+            if clients == 1:
+                tell(Figure(latency, figures.p50_ms, 1 / share))
+            if name == "status":
+                tell(Figure("status_statements", round(statements, 1)))
+
+    def tell_rates(self) -> None:
+        """Tell the best rate of each call, once every number of clients was there."""
+        best = max(self._bare.values())
+        tell(*(Figure(name, rate, rate / best) for name, rate in self._best.items()))
 
 
 def _statements(horde: HordeProcesses) -> float:
@@ -232,6 +277,7 @@ def measure(load: TextLoad, options: argparse.Namespace) -> None:
             report.run("submit", depth, load.submit, clients=clients, calls=options.calls)
             report.run("async", depth, load.ask, clients=clients, calls=options.calls)
             report.run("full cycle", depth, load.cycle, clients=clients, calls=options.calls)
+    report.tell_rates()
     empty(load)
 
 

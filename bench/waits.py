@@ -28,6 +28,7 @@ from sqlalchemy import Engine, create_engine, text
 from app.domain.redis_keys import ChatEvent, chat_channel, chat_event
 from app.services.local_accounts import ensure_local_accounts
 from bench.held_pop import database, ready
+from bench.report import Figure, tell
 from bench.roundtrip import AS_SHIPPED, DURABLE
 from config.settings import get_settings
 from tests.support.hand_worker import HandWorker
@@ -256,15 +257,18 @@ async def measure(horde: HordeProcesses, engine: Engine, options: argparse.Names
         f"{options.waits} waits  {each:.1f} kB each   bare stream {bare:.1f} kB   ratio {each / bare:.2f}"
         f"   opened in {opening:.0f} s   {bench.redis_connections()} connections to Redis"
     )
+    tell(Figure("wait_kilobytes", each, each / bare), Figure("wait_connections", bench.redis_connections()))
     web = psutil.Process(horde.running["web"].pid)
     natives = [web, *web.children(recursive=True)]
     spent, native = processor_seconds(bench.front), sum(map(processor_seconds, natives))
     await asyncio.sleep(options.idle)
     spent, native = processor_seconds(bench.front) - spent, sum(map(processor_seconds, natives)) - native
+    tell(Figure("wait_idle", 100 * spent / options.idle))
     print(f"idle   front {100 * spent / options.idle:.1f} % of a core   native {100 * native / options.idle:.1f} %")
     if options.vanish:
         print(f"{options.vanish} clients vanish   cancelled within {await bench.vanish(options.vanish):.2f} s")
     first, last = await bench.answer()
+    tell(Figure("wait_answered", last))
     print(f"{len(bench.clients)} answered   the first after {first:.2f} s, the last after {last:.2f} s")
     for client in bench.clients:
         assert client.transport is not None

@@ -87,8 +87,15 @@ class HordeProcesses:
     """Starts, kills and starts again the processes of one horde."""
 
     def __init__(
-        self, services: LocalServices, database_url: str, folder: Path, settings: Mapping[str, str] | None = None
+        self,
+        services: LocalServices,
+        database_url: str,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        own: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
+        """`settings` are every process's; `own` has some by process, which each of its starts gets."""
+        self._own = {} if own is None else own
         self.services = services
         self.folder = folder
         self.ports = Ports()
@@ -138,8 +145,11 @@ class HordeProcesses:
         wait_until(self._has_worker, START_SECONDS, f"no worker came, see {self.folder}")
 
     def start(self, name: str, fault: FaultPoint | None = None, **settings: str) -> None:
-        """Start one process, with settings of its own; `fault` arms a point at which it dies once."""
-        environment = self._environment(name) | settings
+        """Start one process, with settings of its own; `fault` arms a point at which it dies once.
+
+        A number at its end makes it a replica: `beat2` is another beat.
+        """
+        environment = self._environment(name) | dict(self._own.get(name, {})) | settings
         if fault is not None:
             marker = self.folder / f"{fault.value}.{len(list(self.folder.glob('*.fired')))}.fired"
             environment |= {"HORDE_FAULT_POINT": fault.value, "HORDE_FAULT_MARKER": str(marker)}
@@ -160,6 +170,14 @@ class HordeProcesses:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(STOP_SECONDS)
+
+    def freeze(self, name: str) -> None:
+        """Stop a process and its children where they are, by SIGSTOP."""
+        os.killpg(self.running[name].pid, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen process go on."""
+        os.killpg(self.running[name].pid, signal.SIGCONT)
 
     def stop(self, name: str) -> int:
         """End a process as a platform does, by SIGTERM to its group; return its exit code."""
@@ -268,7 +286,7 @@ class HordeProcesses:
             return [sys.executable, "-m", "tests.support.scripted_backend", "--port", str(self.ports.backend)]
         if name == "worker":
             return [sys.executable, "-m", "chat_worker_example"]
-        return ["/bin/sh", "-c", f"exec {self._lines[name]}"]
+        return ["/bin/sh", "-c", f"exec {self._lines[name.rstrip('0123456789')]}"]
 
     def _environment(self, name: str) -> dict[str, str]:
         inherited = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "LANG": "C.UTF-8"}

@@ -9,7 +9,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -110,6 +111,34 @@ class RunningService:
     def kill(self) -> None:
         """End it without a chance to clean up."""
         self._end(signal.SIGKILL)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop it and its children where they are while the block runs: they take what they are sent and say nothing.
+
+        Raises RuntimeError when it does not run.
+        """
+        if self._process is None:
+            raise RuntimeError(f"{self.name} does not run")
+        root = psutil.Process(self._process.pid)
+        root.suspend()
+        stopped = [root, *root.children(recursive=True)]
+        for child in stopped[1:]:
+            with suppress(psutil.NoSuchProcess):
+                child.suspend()
+        try:
+            yield
+        finally:
+            for each in reversed(stopped):
+                with suppress(psutil.NoSuchProcess):
+                    each.resume()
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether it was started, still runs and answers."""
+        if self._process is None or self._process.poll() is not None:
+            return False
+        return self._answers()
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None

@@ -86,11 +86,15 @@ def test_no_results_are_kept_and_nothing_runs_eagerly(celery_app: Celery) -> Non
 
 
 def test_processes_take_no_more_than_they_run(celery_app: Celery) -> None:
-    assert (celery_app.conf.worker_disable_prefetch, celery_app.conf.worker_prefetch_multiplier) == (True, 1)
+    assert (celery_app.conf.worker_disable_prefetch, celery_app.conf.worker_prefetch_multiplier) == (True, 0)
 
 
 def test_a_misspelt_queue_fails_at_once(celery_app: Celery) -> None:
     assert celery_app.conf.task_create_missing_queues is False
+
+
+def test_beat_survives_a_clock_that_is_put_back(celery_app: Celery) -> None:
+    assert celery_app.conf.beat_scheduler == "tasks.scheduler:SteadyScheduler"
 
 
 def test_no_task_has_a_priority(celery_app: Celery, tasks: dict[str, object]) -> None:

@@ -22,6 +22,9 @@ SECRET_FIELDS = frozenset(
 CHATTY = ("kombu", "celery.worker.strategy", "celery.app.trace")
 """Loggers with a line for each message received and each task done, which our own events say better."""
 
+UNHEARD = "multiprocessing"
+"""The logger of Celery's parents, which tells of children that died and hands nothing on to the root."""
+
 INDISCREET = ("botocore", "boto3", "urllib3", "PIL")
 """Loggers that write whole requests at DEBUG: signed URLs, signatures and image bytes (images I8)."""
 
@@ -87,6 +90,9 @@ def configure_logging(settings: FrontSettings, process: str) -> None:
             },
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
             "root": {"handlers": ["stderr"], "level": settings.horde_log_level},
-            "loggers": {name: {"level": "WARNING"} for name in (*CHATTY, *INDISCREET)},
+            "loggers": {
+                **{name: {"level": "WARNING"} for name in (*CHATTY, *INDISCREET)},
+                UNHEARD: {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+            },
         }
     )

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.support.horde import KEYS, MODEL, HordeProcesses
@@ -114,6 +115,16 @@ def test_a_request_can_be_followed_from_the_clients_id_to_the_workers_log(horde:
     assert verdict["call_id"] == submit["call_id"]
     assert one("tasks", "generations.settled", request_ids=request_id)["count"] >= 1
     assert one("worker", "job_done", id=generation_id)["submit"] == 200
+
+
+def test_the_death_of_a_child_is_an_event_too(horde: HordeProcesses) -> None:
+    (child,) = psutil.Process(horde.running["verdict"].pid).children()
+    child.kill()
+
+    def told() -> bool:
+        return any(f"pid:{child.pid} exited" in line["event"] for line in lines(horde.folder, "verdict"))
+
+    wait_until(told, 30, "nothing says that the child died")
 
 
 @pytest.mark.parametrize("process", OURS)

@@ -33,6 +33,7 @@ OURS = frozenset(
         "expect",
         "forwarded",
         "front-authorization",
+        "horde-repeat-key",
         "host",
         "proxied-for",
         "proxy-authorization",

@@ -8,7 +8,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -36,7 +36,13 @@ class Order:
     caller: Caller
     deadline_seconds: int
     proposed_id: str = field(default_factory=lambda: str(uuid4()))
-    operation_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    repeat_key: InitVar[str | None] = None
+    operation_key: str = field(init=False, repr=False)
+
+    def __post_init__(self, repeat_key: str | None) -> None:
+        """Key the submit: by the call's key where a proxy may bring the call to another front, at random elsewhere."""
+        key = secrets.token_urlsafe(24) if repeat_key is None else f"repeat-{repeat_key}"
+        object.__setattr__(self, "operation_key", key)
 
     def headers(self) -> dict[str, str]:
         """What a submit carries beside the caller's headers."""

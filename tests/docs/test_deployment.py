@@ -92,7 +92,7 @@ def test_nginx_repeats_only_calls_that_may_be_made_twice() -> None:
         "/api/v2/generate/text/pop": True,
         "/v2/generate/text/submit": True,
         "/api/v2/generate/text/progress": True,
-        "/api/v2/generate/text/async": False,
+        "/api/v2/generate/text/async": True,
         "/api/v2/generate/chat/async": False,
         "/api/v2/kudos/transfer": False,
     }.items():

@@ -24,7 +24,9 @@ RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
 
 SDK_RETRIES = 2
 SDK_PAUSE_SECONDS = 0.5
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
+"""As long as the SDK waits."""
+
 TEXT_POLL_SECONDS = 0.5
 TEXT_MODEL = "koboldcpp/replicas"
 

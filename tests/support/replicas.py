@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,15 +12,21 @@ from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
+import psutil
+
 from app.services.accounts import ensure_local_accounts
 from config.settings import Settings
+from launcher.procfile import read_procfile
 from tests.support.horde import FAST, KEYS, MODEL, ROOT, START_SECONDS, HordeProcesses, answers
 from tests.support.services import LocalServices, free_port, wait_until
 
-TWICE = ("web", "front", "verdict", "tasks", "fetch", "media", "worker")
+TWICE = ("web", "verdict", "tasks", "fetch", "media", "front", "worker")
 ONCE = ("beat", "flower")
 REPLICAS = tuple(f"{name}{number}" for name in TWICE for number in ("", "-2"))
 KILLABLE = (*REPLICAS, *ONCE)
+RENEWED = tuple(name for name in (*REPLICAS, *ONCE) if not name.startswith("worker"))
+"""The horde's own processes in the order in which an upgrade restarts them; workers are their owners'."""
+
 WITH_FIGURES = frozenset({"web", "verdict", "tasks", "fetch", "media"})
 HTTP_PATHS = {"web": "/readyz", "front": "/readyz", "flower": "/healthcheck"}
 AS_SHIPPED = {
@@ -34,6 +41,8 @@ AS_SHIPPED = {
 
 SETTINGS = FAST | AS_SHIPPED | {"DRAIN_SECONDS": "25"}
 SLOW_START_SECONDS = 90.0
+TIMEOUT_STOP_SECONDS = 40.0
+"""As in `deploy/systemd/horde@.service`."""
 
 NGINX = shutil.which("nginx", path=os.pathsep.join((os.environ["PATH"], "/usr/sbin", "/sbin")))
 """The server that `deploy/nginx` is for, if this machine has it."""
@@ -49,6 +58,14 @@ def twin_of(name: str) -> str | None:
     if kind_of(name) in ONCE:
         return None
     return kind_of(name) if name.endswith("-2") else f"{name}-2"
+
+
+def _stops(process: psutil.Process) -> bool:
+    """Whether a process of nginx has ended, or takes no new connection before it does."""
+    try:
+        return "shutting down" in " ".join(process.cmdline()) or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 @dataclass
@@ -70,6 +87,7 @@ class ReplicatedHorde(HordeProcesses):
         super().__init__(services, database_url, folder)
         self._settings = dict(settings)
         self.port = _Ports()
+        self._site = ""
         self.checkout = ROOT
 
     @property
@@ -87,10 +105,15 @@ class ReplicatedHorde(HordeProcesses):
         settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
         ensure_local_accounts(settings, KEYS)
         self.start_nginx()
-        for name in ("backend", *KILLABLE):
+        names = [name for name in KILLABLE if self.has(name)]
+        for name in ("backend", *names):
             self.start(name)
-        for name in KILLABLE:
+        for name in names:
             self.wait_for(name, SLOW_START_SECONDS)
+
+    def has(self, name: str) -> bool:
+        """Whether the checkout in force has a process of this name."""
+        return kind_of(name) in {"worker", *read_procfile(self.checkout / "Procfile")}
 
     def wait_for(self, name: str, seconds: float = START_SECONDS) -> None:
         """Wait until a process can work."""
@@ -113,6 +136,7 @@ class ReplicatedHorde(HordeProcesses):
         site = site.replace("listen [::]:80;", "").replace("listen 80;", f"listen 127.0.0.1:{self.port['nginx']};")
         home = self.folder / "nginx"
         home.mkdir()
+        self._site = site
         (home / "site.conf").write_text(site)
         user = "user root;" if os.geteuid() == 0 else ""
         kept = "".join(
@@ -127,17 +151,38 @@ class ReplicatedHorde(HordeProcesses):
             lambda: self.is_alive("nginx") and (home / "pid").exists(), START_SECONDS, f"nginx is not up, see {home}"
         )
 
+    def give_no_more_to(self, *fronts: str) -> None:
+        """Let nginx pass no new call to these fronts; without any, give all of them calls again."""
+        site = self._site
+        for front in fronts:
+            site = site.replace(f"127.0.0.1:{self.port[front]} ", f"127.0.0.1:{self.port[front]} down ")
+        (self.folder / "nginx" / "site.conf").write_text(site)
+        master = psutil.Process(self.running["nginx"].pid)
+        before = set(master.children())
+        master.send_signal(signal.SIGHUP)
+        wait_until(lambda: all(_stops(one) for one in before), START_SECONDS, "nginx does not take its new site")
+
     def start(self, name: str, fault: object = None, **settings: str) -> None:
         """Start a process with the code of the checkout in force."""
         assert fault is None
         checkout = ROOT if name == "backend" else self.checkout
         self._spawn(name, self._command(name), checkout, self._environment(name) | settings)
 
-    def terminate(self, name: str, seconds: float) -> int:
-        """End a process as systemd does: SIGTERM to itself, which takes its children along. Its exit code."""
-        process = self.running.pop(name)
-        process.send_signal(signal.SIGTERM)
-        return process.wait(seconds)
+    def renew(self, name: str) -> None:
+        """Restart a process as systemd does, and wait until it can work: SIGTERM to itself, SIGKILL to what is left."""
+        process = self.running.get(name)
+        if process is not None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(TIMEOUT_STOP_SECONDS)
+            self.kill(name)
+        self.start(name)
+        self.wait_for(name, SLOW_START_SECONDS)
+
+    def run(self, *command: str) -> None:
+        """Run a command of the checkout in force to its end, with a web process's environment."""
+        subprocess.run(
+            command, cwd=self.checkout, env=self._environment("web") | {"PYTHONPATH": str(self.checkout)}, check=True
+        )
 
     def _spawn(self, name: str, command: list[str], folder: Path, environment: Mapping[str, str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -162,7 +207,7 @@ class ReplicatedHorde(HordeProcesses):
             return [sys.executable, "-m", "tests.support.scripted_backend", "--port", str(self.ports.backend)]
         if kind_of(name) == "worker":
             return [sys.executable, "-m", "chat_worker_example"]
-        return ["/bin/sh", "script/process", name]
+        return ["/bin/sh", "-c", f"exec {read_procfile(self.checkout / 'Procfile')[kind_of(name)]}"]
 
     def _environment(self, name: str) -> dict[str, str]:
         kind = kind_of(name)
@@ -175,6 +220,7 @@ class ReplicatedHorde(HordeProcesses):
         return (
             environment
             | {
+                "HORDE_INSTANCE": name.removeprefix(kind),
                 "HORDE_NATIVE_PORT": str(self.port[name]),
                 "HORDE_FRONT_PORT": str(self.port[name]),
                 "HORDE_METRICS_PORT": str(self.port[name]),

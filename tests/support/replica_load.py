@@ -88,7 +88,8 @@ class Clients:
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
         """Ask until the block is left; then every open completion is waited for."""
-        connector = aiohttp.TCPConnector(limit=0)
+        # A connection a call, as most clients of the text routes have it.
+        connector = aiohttp.TCPConnector(limit=0, force_close=True)
         timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
         async with self._openai, aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
             bridge = asyncio.create_task(_TextBridge(self._root, http).serve(self._served))

@@ -51,7 +51,8 @@ def claimed_before(transaction: Transaction, caller: Caller, claim: Claim | None
         return None
     if claimed.fingerprint != claim.fingerprint:
         raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
-    return claimed.request_id
+    request_id: UUID = claimed.request_id
+    return request_id
 
 
 def is_claimed(transaction: Transaction, caller: Caller, claim: Claim | None) -> bool:

@@ -197,7 +197,8 @@ class ScriptedNative:
     async def _serve(self) -> web.AppRunner:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        # Bodies are taken as they come: a client's compressed one, which the front passes on, may be none.
+        runner = web.AppRunner(app, shutdown_timeout=0.1, auto_decompress=False)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", self.port)
         await site.start()

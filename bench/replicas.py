@@ -32,7 +32,7 @@ def show(seen: Seen, horde: ReplicatedHorde) -> None:
         ("asked again because the front said so", outcomes.repeated),
     ):
         print(f"{name}: {len(said)}", *said, sep="\n    ")
-    print(f"asked once and stored twice: {len(seen.charges_twice(horde))}", flush=True)
+    print(f"asked once and stored twice: {len(seen.stored_twice(horde))}", flush=True)
 
 
 def main() -> None:

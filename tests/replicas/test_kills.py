@@ -25,4 +25,4 @@ def test_no_completion_fails_but_streams_of_a_front_that_died(replicated: Replic
     assert {kind_of(name) for name in FIRST} <= seen.killed.keys()
     assert len(seen.outcomes.cut) <= seen.fronts_killed * Load().streams
     replicated.require_sound(60)
-    assert seen.charges_twice(replicated) == []
+    assert seen.stored_twice(replicated) == []

@@ -43,7 +43,7 @@ class Seen:
         """How often a front was killed."""
         return self.killed["front"]
 
-    def charges_twice(self, horde: ReplicatedHorde) -> list[tuple[object, ...]]:
+    def stored_twice(self, horde: ReplicatedHorde) -> list[tuple[object, ...]]:
         """Prompts that were asked for once and became two requests."""
         return horde.query(
             "SELECT prompt, count(*) FROM request_bodies WHERE prompt IS NOT NULL GROUP BY prompt HAVING count(*) > 1"
@@ -57,7 +57,7 @@ async def load_with_kills(horde: ReplicatedHorde, load: Load, kills: Kills) -> S
     async with clients.asking():
         until, victims = time.monotonic() + kills.seconds, kills.victims()
         while (left := until - time.monotonic()) > 0:
-            await asyncio.sleep(min(kills.every_seconds, left))
+            await asyncio.sleep(min(kills.every_seconds - RESTART_SECONDS, left))
             name = next(victims)
             twin = twin_of(name)
             if twin is not None:

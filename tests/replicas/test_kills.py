@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+from tests.support.asking import Asking
 from tests.support.replica_kills import Kills, load_with_kills
 from tests.support.replica_load import Load
 from tests.support.replicas import NGINX, ReplicatedHorde, kind_of
@@ -15,6 +16,25 @@ FIRST = ("front", "web-2", "worker", "front-2", "tasks", "verdict-2")
 """Within a minute each kind that a completion goes through."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(NGINX is None, reason="this machine has no nginx")]
+
+
+def fronts_that_wait(horde: ReplicatedHorde) -> list[str]:
+    """The fronts that hold a chat request."""
+    return [name for name in ("front", "front-2") if horde.figure_of(name, "horde_front_open_waits") > 0]
+
+
+@pytest.mark.timeout(600)
+def test_a_plain_request_whose_front_died_is_answered_by_the_other_and_charged_once(
+    replicated: ReplicatedHorde,
+) -> None:
+    with Asking(replicated, "[[delay=4]]Killing its front.") as asking:
+        asking.wait_for("leased")
+        (holding,) = fronts_that_wait(replicated)
+        replicated.kill(holding)
+        assert asking.answer().choices[0].message.content == "Killing its front."
+    replicated.require_sound(60)
+    assert asking.request_states() == ["done"]
+    assert asking.charges() == 1
 
 
 @pytest.mark.timeout(600)

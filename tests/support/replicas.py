@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -126,6 +127,12 @@ class ReplicatedHorde(HordeProcesses):
         if kind_of(name) == "worker":
             return self._is_online(name)
         return answers(f"http://127.0.0.1:{self.port[name]}{HTTP_PATHS.get(kind_of(name), '/readyz')}")
+
+    def figure_of(self, name: str, metric: str) -> float:
+        """A metric without labels of one process."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port[name]}/metrics", timeout=5) as response:
+            text = response.read().decode()
+        return sum(float(value) for value in re.findall(rf"^{metric} (\S+)$", text, re.MULTILINE))
 
     def start_nginx(self) -> None:
         """Start nginx with the site of `deploy/`, of which only the ports are other ones."""

@@ -11,7 +11,6 @@ from app.domain.errors import (
     BadRequest,
     CorruptPrompt,
     KudosUpfront,
-    OperationKeyMismatch,
     RequiresTrust,
     SharedKeyEmpty,
     TooManyPrompts,
@@ -23,11 +22,9 @@ from app.domain.system_accounts import ANONYMOUS_ID
 from app.domain.text_reply import TextReply
 from app.domain.text_request import parse_text_request
 from app.services.filters import NewFilter, add_filter
-from app.services.operation_keys import Repeatable
 from app.services.pop import Job
 from app.services.settle import settle_batch
 from app.services.shared_keys import SharedKeys
-from app.services.submit_text import AcceptedText
 from app.services.sweep import sweep
 from tests.app.services.conftest import World
 
@@ -383,32 +380,3 @@ def test_a_spent_shared_key_goes_on_as_anonymous_when_a_text_request_allows_it(w
         ask(world)
     ask(world, allow_downgrade=True)
     assert world.execute("SELECT user_id, key_id FROM horde_requests") == [(ANONYMOUS_ID, None)]
-
-
-def repeat(world: World, *, key: str = "a-key", prompt: str = "Once upon") -> AcceptedText:
-    """Submit under an operation key."""
-    return world.submit_text(
-        world.requester_key, parse_text_request({"prompt": prompt}), Repeatable(key, "198.51.100.7")
-    )
-
-
-def test_the_same_operation_key_and_body_answer_the_first_text_request(world: World) -> None:
-    first, again = repeat(world), repeat(world)
-    assert (again.id, again.kudos, again.replayed) == (first.id, first.kudos, True)
-    assert world.execute("SELECT count(*) FROM horde_requests") == [(1,)]
-    assert repeat(world, key="another key").id != first.id
-
-
-def test_the_same_operation_key_with_another_text_is_refused(world: World) -> None:
-    repeat(world)
-    with pytest.raises(OperationKeyMismatch):
-        repeat(world, prompt="Twice upon")
-    assert world.execute("SELECT count(*) FROM horde_requests") == [(1,)]
-
-
-def test_a_repeated_text_is_answered_although_it_would_be_refused_by_now(world: World) -> None:
-    first = repeat(world)
-    world.execute("UPDATE users SET concurrency = 1 WHERE id = :id", id=world.requester_id)
-    assert repeat(world).id == first.id
-    with pytest.raises(TooManyPrompts):
-        repeat(world, key="another key")

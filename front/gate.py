@@ -248,11 +248,19 @@ def _repeat_key(given: dict[bytes, bytes], peer: str | None, trusted: int | tupl
     return text if is_known_proxy(peer, trusted) and _REPEAT_KEY.fullmatch(text) else None
 
 
+def _path_of(url: str) -> str:
+    """The path of an absolute URL; the root for what is none."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        path = "/"
+    return path if path.startswith("/") else "/"
+
+
 def _mend_path(scope: HTTPScope) -> None:
     if not scope["path"].startswith("/"):
         # A proxy's absolute form: only the path of it counts.
-        raw = urlsplit(scope["raw_path"].decode("latin-1")).path
-        raw = raw if raw.startswith("/") else "/"
+        raw = _path_of(scope["raw_path"].decode("latin-1"))
         scope["raw_path"] = raw.encode("latin-1")
         scope["path"] = unquote(raw)
     scope["path"] = canonical_path(scope["path"])

@@ -27,6 +27,14 @@ def client_address(peer: str | None, forwarded_for: Iterable[str], trusted: int 
     return _beyond(own, values, trusted)
 
 
+def is_known_proxy(peer: str | None, trusted: int | tuple[Network, ...]) -> bool:
+    """Whether `peer` is a proxy that we know by its network. A number of proxies says nothing about who they are."""
+    if isinstance(trusted, int):
+        return False
+    own = _parsed(peer)
+    return own is not None and any(ip_address(own) in network for network in trusted)
+
+
 def _beyond(own: str, values: list[str], networks: tuple[Network, ...]) -> str:
     for value in reversed(values):
         if not any(ip_address(own) in network for network in networks):

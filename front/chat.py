@@ -101,7 +101,7 @@ async def _open_call(front: Front, exchange: Exchange, caller: Caller, body: byt
         if problem.code in _MODEL_CODES:
             problem = await front.models.explain(problem, ())
         raise FrontError(problem) from None
-    order = Order(wire, caller, front.settings.default_deadline_seconds)
+    order = Order(wire, caller, front.settings.default_deadline_seconds, repeat_key=exchange.repeat_key)
     fail_fast = chat_request.horde.availability_mode == "fail_fast"
     call = ChatCall(front.surroundings, order, fail_fast=fail_fast)
     exchange.on_close(call.close)

@@ -26,6 +26,8 @@ class Exchange:
     request_id: str
     address: str
     body_limit: int
+    repeat_key: str | None = None
+    """The same at every front that a known proxy brings this call to; None without such a proxy."""
     started: float = field(default_factory=time.monotonic)
     body_too_large: bool = False
     route: str = "unknown"

@@ -1,9 +1,9 @@
 """The front as one application.
 
 Its places: `chat` answers OpenAI's clients through `lifecycle`, `models` lists what is
-online, `pop_route` holds workers' pops, `native_stream` follows a request, `status_feed` keeps
-status pages new, `pages` shows the front's own, `passthrough` forwards the rest of the native API. Each is a
-blueprint of its own; a further surface is one more.
+online, `pop_route` holds workers' pops, `text_route` submits texts, `native_stream` follows a request,
+`status_feed` keeps status pages new, `pages` shows the front's own, `passthrough` forwards the rest of the native
+API. Each is a blueprint of its own; a further surface is one more.
 """
 
 import logging
@@ -27,6 +27,7 @@ from front.passthrough import passthrough_blueprint
 from front.pop_route import pop_blueprint
 from front.responses import openai_problem
 from front.status_feed import status_feed_blueprint
+from front.text_route import text_blueprint
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ def create_app(front: Front) -> ASGIFramework:
         chat_blueprint(front),
         models_blueprint(front.models),
         pop_blueprint(front),
+        text_blueprint(front),
         native_stream_blueprint(front),
         health_blueprint(front),
         pages_blueprint(),

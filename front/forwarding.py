@@ -33,6 +33,7 @@ OURS = frozenset(
         "expect",
         "forwarded",
         "front-authorization",
+        "horde-repeat-key",
         "host",
         "proxied-for",
         "proxy-authorization",
@@ -46,16 +47,22 @@ OURS = frozenset(
 NOT_BACK = HOP_BY_HOP | {"content-length", "date", "server"}
 """Headers of an answer that this server writes itself."""
 
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TRAVERSAL = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)|[\\\x00-\x1f\x7f]")
 
 
 def request_headers(native: NativeApi, exchange: Exchange) -> CIMultiDict[str]:
-    """The client's headers without those it may not set, with ours."""
+    """The client's headers without those it may not set, with ours.
+
+    Raises FrontError (400) for a control character, which no header of HTTP may hold and no client of ours sends on.
+    """
     given = cast("HTTPScope", request.scope)["headers"]
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in given]
     dropped = HOP_BY_HOP | OURS | _named_by_connection(pairs)
     # A WSGI server reads `Proxied_For` as `Proxied-For`.
     headers = CIMultiDict((name, value) for name, value in pairs if name.replace("_", "-") not in dropped)
+    if any(_CONTROL.search(value) for value in headers.values()):
+        raise FrontError(errors.not_http(400))
     native.vouch(headers, exchange.address)
     headers["X-Request-Id"] = exchange.request_id
     return headers

@@ -25,7 +25,7 @@ from hypercorn.typing import (
 )
 
 from front import errors
-from front.addresses import Network, client_address
+from front.addresses import Network, client_address, is_known_proxy
 from front.drain import Drain
 from front.exchange import Exchange, attach
 from front.metrics import FrontMetrics
@@ -42,10 +42,14 @@ IMAGE_PATHS = frozenset({"/v1/chat/completions", "/api/v2/generate/chat/async", 
 ALWAYS_OPEN = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that answer during a drain too."""
 
+REPEAT_KEY_HEADER = b"horde-repeat-key"
+"""What a proxy that tries a call again says with each try, so that a second front takes it for the same call."""
+
 MAY_HOLD_IMAGES = ("/chat/completions", "/generate/chat/async")
 """Ends of the paths whose bodies may be larger. Without images they may not: the handlers see to that."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_REPEAT_KEY = re.compile(r"[A-Za-z0-9_-]{22,64}")
 _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 _WITHOUT_PREFIX = re.compile(r"/(?:chat/completions|models(?:/.+)?)")
 
@@ -115,14 +119,16 @@ class Gate:
 
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         given = _headers_of(scope)
+        peer = scope["client"][0] if scope["client"] else None
         exchange = Exchange(
             request_id=_request_id(given.get(b"x-request-id")),
             address=client_address(
-                scope["client"][0] if scope["client"] else None,
+                peer,
                 [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"],
                 self._limits.trusted_proxies,
             ),
             body_limit=self._limits.body_bytes,
+            repeat_key=_repeat_key(given, peer, self._limits.trusted_proxies),
         )
         reply = _Sender(send, exchange, self._limits.send_seconds)
         try:
@@ -144,9 +150,13 @@ class Gate:
             return
         _mend_path(scope)
         if self._drain.started and scope["path"] not in ALWAYS_OPEN:
-            exchange.route = "draining"
-            await reply.draining(scope["path"])
-            return
+            peer = scope["client"][0] if scope["client"] else None
+            if self._drain.ended or not is_known_proxy(peer, self._limits.trusted_proxies):
+                exchange.route = "draining"
+                await reply.draining(scope["path"])
+                return
+            # It came over a connection that the proxy had kept: the last one that does.
+            reply.closes_connection = True
         if scope["path"] in IMAGE_PATHS:
             exchange.body_limit = self._limits.image_body_bytes
         attach(scope, exchange)
@@ -189,6 +199,7 @@ class _Sender:
 
     def __init__(self, send: ASGISendCallable, exchange: Exchange, seconds: float) -> None:
         self.status: int | None = None
+        self.closes_connection = False
         self._send = send
         self._exchange = exchange
         self._seconds = seconds
@@ -199,7 +210,8 @@ class _Sender:
             own: Headers = [(b"x-request-id", self._exchange.request_id.encode()), *_CORS]
             names = {name for name, _ in own}
             kept = [pair for pair in message["headers"] if pair[0].lower() not in names]
-            message["headers"] = [*kept, *own]
+            closing: Headers = [(b"connection", b"close")] if self.closes_connection else []
+            message["headers"] = [*kept, *own, *closing]
         async with asyncio.timeout(self._seconds):
             await self._send(message)
 
@@ -248,11 +260,25 @@ def _request_id(given: bytes | None) -> str:
     return text if _REQUEST_ID.fullmatch(text) else f"req_{secrets.token_hex(12)}"
 
 
+def _repeat_key(given: dict[bytes, bytes], peer: str | None, trusted: int | tuple[Network, ...]) -> str | None:
+    """The key that a known proxy gave this call; anybody else's is nothing to us (details D9)."""
+    text = given.get(REPEAT_KEY_HEADER, b"").decode("latin-1")
+    return text if is_known_proxy(peer, trusted) and _REPEAT_KEY.fullmatch(text) else None
+
+
+def _path_of(url: str) -> str:
+    """The path of an absolute URL; the root for what is none."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        path = "/"
+    return path if path.startswith("/") else "/"
+
+
 def _mend_path(scope: HTTPScope) -> None:
     if not scope["path"].startswith("/"):
         # A proxy's absolute form: only the path of it counts.
-        raw = urlsplit(scope["raw_path"].decode("latin-1")).path
-        raw = raw if raw.startswith("/") else "/"
+        raw = _path_of(scope["raw_path"].decode("latin-1"))
         scope["raw_path"] = raw.encode("latin-1")
         scope["path"] = unquote(raw)
     scope["path"] = canonical_path(scope["path"])

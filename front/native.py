@@ -121,6 +121,15 @@ class NativeApi:
         """
         return await self._call("POST", root, f"{_CHAT}/async", headers, body, seconds)
 
+    async def submit_text(
+        self, root: str, path: str, body: bytes, headers: Mapping[str, str], seconds: float
+    ) -> Answer:
+        """Submit a text request to one root, under the path that its client called.
+
+        Raises Unreachable.
+        """
+        return await self._call("POST", root, path, headers, body, seconds)
+
     def headers_for(self, caller: Caller) -> dict[str, str]:
         """Headers of a call on behalf of a client."""
         return {

@@ -35,6 +35,8 @@ PATHS = (
 )
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
+READS = frozenset({"GET", "HEAD"})
+
 IDLE_SECONDS = 60.0
 """Longest silence of a root."""
 
@@ -94,7 +96,11 @@ class _Forwarded:
                 roots.failed(root)
                 continue
             except (TimeoutError, aiohttp.ClientError, OSError):
-                break
+                if has_body or request.method not in READS:
+                    break
+                # Nothing is done twice by reading again where a root died over its answer.
+                roots.failed(root)
+                continue
             roots.answered(root)
             self._exchange.on_close(upstream.close)
             return await self._returned(upstream)

@@ -78,15 +78,18 @@ def listen(settings: FrontSettings) -> socket.socket:
 
 async def run(front: Front, listener: socket.socket) -> None:
     """Serve, and stop without losing anybody."""
-    stop, closed = asyncio.Event(), asyncio.Event()
+    stop, shut, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     open_front(front)
-    serving = loop.create_task(serve(create_app(front), server_config(listener), closed))
+    serving = loop.create_task(serve(create_app(front), server_config(listener), shut, closed))
     stopping = loop.create_task(stop.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
+        if isinstance(front.settings.proxies, tuple):
+            # A proxy that we know goes to the next front when this one takes no connection: that is safe for any call.
+            front.drain.at_start(shut.set)
         await drain(front)
     closed.set()
     stopping.cancel()

@@ -29,8 +29,11 @@ USUAL_SECONDS = 0.05
 """Within this time input is taken when nothing holds it up; only then is the connection read beside it."""
 
 
-async def serve(app: ASGIFramework, config: Config, stop: asyncio.Event) -> None:
-    """Serve until `stop`, then let connections end within the configuration's graceful time."""
+async def serve(app: ASGIFramework, config: Config, shut: asyncio.Event, stop: asyncio.Event) -> None:
+    """Serve until `stop`, then let connections end within the configuration's graceful time.
+
+    From `shut` on no new connection is taken; those that are open are served on.
+    """
     loop, context, state = asyncio.get_running_loop(), WorkerContext(None), LifespanState()
     wrapped = wrap_app(app, config.wsgi_max_body_size, "asgi")
     open_connections: set[asyncio.Task[None]] = set()
@@ -44,13 +47,21 @@ async def serve(app: ASGIFramework, config: Config, stop: asyncio.Event) -> None
 
     listeners = config.create_sockets().insecure_sockets
     servers = [await asyncio.start_server(connected, sock=sock, backlog=config.backlog) for sock in listeners]
+    shutting = loop.create_task(_close_when(shut, servers))
     try:
         await stop.wait()
     finally:
+        shutting.cancel()
         for server in servers:
             server.close()
         await context.terminated.set()
         await _end(open_connections, config.graceful_timeout)
+
+
+async def _close_when(shut: asyncio.Event, servers: list[asyncio.Server]) -> None:
+    await shut.wait()
+    for server in servers:
+        server.close()
 
 
 async def _end(connections: "set[asyncio.Task[None]]", seconds: float) -> None:

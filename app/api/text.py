@@ -10,6 +10,7 @@ from app.api.services import services
 from app.domain import errors
 from app.domain.json_boundary import parse_worker_object
 from app.domain.text_request import parse_text_request
+from app.services.operation_keys import Repeatable
 
 blueprint = Blueprint("text", __name__)
 
@@ -21,6 +22,7 @@ blueprint = Blueprint("text", __name__)
         key=Key.REQUIRED,
         body=contract_schemas.text_body(),
         answers={202: shapes.TextAccepted, 200: shapes.Quote},
+        headers={"Operation-Key": "Makes the submit repeatable: the same key and body again get the first request."},
         refuses=(
             errors.ValidationFailed,
             errors.MissingPrompt,
@@ -33,6 +35,7 @@ blueprint = Blueprint("text", __name__)
             errors.SharedKeyEmpty,
             errors.SharedKeyInsufficientKudos,
             errors.WorkerNotFound,
+            errors.OperationKeyMismatch,
             errors.TooManyPrompts,
             errors.AddressBanned,
         ),
@@ -50,7 +53,8 @@ def submit() -> Response:
     with uses.countermeasures.screened(api_key, calling.address):
         if wanted.dry_run:
             return json_response({"kudos": uses.submit_text.quote(api_key, wanted)})
-        accepted = uses.submit_text(api_key, wanted)
+        repeatable = Repeatable(request.headers.get("Operation-Key") or None, calling.address)
+        accepted = uses.submit_text(api_key, wanted, repeatable)
     body: dict[str, object] = {"id": str(accepted.id), "kudos": accepted.kudos}
     if accepted.message is not None and uses.countermeasures.warns:
         body["message"] = accepted.message

@@ -1,7 +1,10 @@
 """What makes two submits the same operation (native API N1)."""
 
+from dataclasses import asdict
+
 from app.domain.contract import ChatRequest
 from app.domain.json_boundary import digest_of
+from app.domain.text_request import TextRequest
 
 
 def fingerprint(request: ChatRequest) -> str:
@@ -11,3 +14,8 @@ def fingerprint(request: ChatRequest) -> str:
     out, in the operation key or in `dry_run`.
     """
     return digest_of(request.stored())
+
+
+def text_fingerprint(request: TextRequest) -> str:
+    """The same of a text request, whose order of models is kept: existing clients know no other."""
+    return digest_of(asdict(request))

@@ -6,18 +6,15 @@ from uuid import UUID, uuid4
 
 import structlog
 from prometheus_client import Counter
-from sqlalchemy import Row, select
 
 from app.adapters.database import Transaction
 from app.domain.capabilities import Requirements
 from app.domain.contract import ChatRequest
 from app.domain.errors import (
-    BadRequest,
     HordeError,
     KudosCapExceeded,
     KudosUpfront,
     NoEligibleWorker,
-    OperationKeyMismatch,
     ServiceUnavailable,
     SharedKeyEmpty,
     SharedKeyInsufficientKudos,
@@ -31,12 +28,12 @@ from app.domain.refused_words import found_words
 from app.domain.sizing import fitted_to, sized
 from app.domain.states import RequestState
 from app.domain.system_accounts import ANONYMOUS_KEY
-from app.models import OperationKey
 from app.services.accounts import Caller, authenticate
 from app.services.admission import Asked, Terms, check_key, terms_of
 from app.services.filters import Filters
 from app.services.known_models import require_known
 from app.services.online import OnlinePool, OnlineWorkers
+from app.services.operation_keys import Repeatable, claimed_before, is_claimed
 from app.services.queue_info import Waiting
 from app.services.request_status import Statuses
 from app.services.requirement_classes import RequirementClasses
@@ -45,7 +42,6 @@ from app.services.stage_images import Lifted, NewMedia, StageImages
 from app.services.store_request import Claim, NewRequest, Stored, store_request
 from config.fault_points import FaultPoint, reach
 
-ANONYMOUS_KEY_LENGTH = 22
 REQUESTS_ACCEPTED = Counter("horde_requests_accepted", "Chat requests stored.")
 
 log = structlog.get_logger(__name__)
@@ -97,21 +93,7 @@ class Arrival:
     submission: Submission
     lifted: Lifted
     request_id: UUID
-    key: str | None
-
-    @property
-    def scope(self) -> str:
-        """What keeps apart the operation keys of those who share an account: address or shared key (details D18)."""
-        if self.caller.is_anonymous:
-            return self.submission.address
-        return f"key:{self.caller.key.id}" if self.caller.key.is_shared else ""
-
-    @property
-    def claim(self) -> Claim | None:
-        """The operation key to claim, if it came with one."""
-        if self.key is None:
-            return None
-        return Claim(key=self.key, scope=self.scope, fingerprint=fingerprint(self.submission.chat))
+    claim: Claim | None
 
 
 class SubmitRequest:
@@ -163,7 +145,9 @@ class SubmitRequest:
             submission=submission,
             lifted=lifted,
             request_id=submission.proposed_id or uuid4(),
-            key=_checked_key(submission, caller),
+            claim=Repeatable(submission.operation_key, submission.address).claim(
+                caller, lambda: fingerprint(submission.chat)
+            ),
         )
         try:
             plan = self._plan(transaction, caller, lifted.chat)
@@ -186,7 +170,8 @@ class SubmitRequest:
 
         Whatever refuses it here takes the staged images away again.
         """
-        if arrival.lifted.images and self._is_claimed(transaction, arrival):
+        # A used key uploads nothing again (native-api N1).
+        if arrival.lifted.images and is_claimed(transaction, arrival.caller, arrival.claim):
             return None
         media = self._images.staged(arrival.lifted, plan.chat.messages)
         try:
@@ -212,11 +197,6 @@ class SubmitRequest:
             stored = self._store(transaction, arrival, plan, terms)
         return None if stored is None else (plan, stored)
 
-    @staticmethod
-    def _is_claimed(transaction: Transaction, arrival: Arrival) -> bool:
-        """Whether the operation key was used before: then nothing is uploaded again (native-api N1)."""
-        return arrival.key is not None and _claimed_by(transaction, arrival) is not None
-
     def _terms(self, transaction: Transaction, caller: Caller, plan: Plan) -> Terms:
         asked = Asked(
             models=plan.chat.models,
@@ -241,15 +221,11 @@ class SubmitRequest:
 
     def _replay(self, transaction: Transaction, arrival: Arrival) -> Accepted | None:
         """Find the request that this key already made, if the body is the same."""
-        if arrival.key is None:
+        request_id = claimed_before(transaction, arrival.caller, arrival.claim)
+        if request_id is None:
             return None
-        claimed = _claimed_by(transaction, arrival)
-        if claimed is None:
-            return None
-        if claimed.fingerprint != fingerprint(arrival.submission.chat):
-            raise OperationKeyMismatch("This operation key was used with another body. A new request needs a new key.")
-        status = self._statuses.find(transaction, claimed.request_id)
-        return Accepted(id=claimed.request_id, kudos=status.quote, status=status.status, replayed=True)
+        status = self._statuses.find(transaction, request_id)
+        return Accepted(id=request_id, kudos=status.quote, status=status.status, replayed=True)
 
     def _plan(self, transaction: Transaction, caller: Caller, chat: ChatRequest) -> Plan:
         screened = self._filters.moderation(transaction).screened(chat)
@@ -323,17 +299,6 @@ class SubmitRequest:
         return store_request(self._runtime, transaction, self._classes, new)
 
 
-def _claimed_by(transaction: Transaction, arrival: Arrival) -> Row[tuple[str, UUID]] | None:
-    """Find what this operation key was used for, if it was."""
-    return transaction.execute(
-        select(OperationKey.fingerprint, OperationKey.request_id).where(
-            OperationKey.user_id == arrival.caller.user_id,
-            OperationKey.scope == arrival.scope,
-            OperationKey.key == arrival.key,
-        )
-    ).one_or_none()
-
-
 def _price(chat: ChatRequest, requirements: Requirements) -> int:
     """Return the most that the request can cost, on the dearest of its models."""
     return max(
@@ -363,13 +328,3 @@ def _cheaper(plan: Plan, cap: int) -> Plan | None:
         warnings=warnings,
         downgraded=downgraded,
     )
-
-
-def _checked_key(submission: Submission, caller: Caller) -> str | None:
-    key = submission.operation_key
-    if key is None:
-        return None
-    shortest = ANONYMOUS_KEY_LENGTH if caller.is_anonymous else 1
-    if not shortest <= len(key) <= 255 or not key.isprintable():
-        raise BadRequest(f"operation_key: must have {shortest} to 255 printable characters.", param="operation_key")
-    return key

@@ -10,28 +10,34 @@ from sqlalchemy import select
 
 from app.adapters.database import Transaction
 from app.domain.errors import (
+    HordeError,
     KudosUpfront,
     RequiresTrust,
+    ServiceUnavailable,
     SharedKeyEmpty,
     SharedKeyInsufficientKudos,
     WorkerNotFound,
 )
+from app.domain.fingerprint import text_fingerprint
 from app.domain.model_sizes import billions
 from app.domain.pricing import kudos, text_quote
 from app.domain.refused_words import found_words
 from app.domain.system_accounts import ANONYMOUS_KEY
 from app.domain.text_request import TextRequest, stored_contract
-from app.models import Worker
+from app.models import HordeRequest, Worker
 from app.services.accounts import Caller, authenticate
 from app.services.admission import Asked, Terms, check_key, terms_of
 from app.services.filters import Filters
 from app.services.online import OnlinePool, OnlineWorkers
+from app.services.operation_keys import Repeatable, claimed_before
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
-from app.services.store_request import NewRequest, store_request
+from app.services.store_request import Claim, NewRequest, store_request
 
 SIZE_OF_ANY_MODEL = 13.0
 """Billions that a request is quoted for when it takes any model (wire reference 4.4)."""
+
+NEVER_REPEATED = Repeatable()
 
 ACCEPTED = Counter("horde_text_requests_accepted", "Text requests stored.")
 
@@ -45,6 +51,7 @@ class AcceptedText:
     id: UUID
     kudos: int
     message: str | None = None
+    replayed: bool = False
 
 
 class SubmitText:
@@ -66,38 +73,70 @@ class SubmitText:
             wanted = self._checked(transaction, caller, wanted)
         return round(kudos(_price(wanted)))
 
-    def __call__(self, api_key: str, wanted: TextRequest) -> AcceptedText:
+    def __call__(self, api_key: str, wanted: TextRequest, repeatable: Repeatable = NEVER_REPEATED) -> AcceptedText:
         """Store the request and let workers have it, also when none of them is online now.
 
-        Raises InvalidApiKey, WorkerNotFound, RequiresTrust, CorruptPrompt, BadRequest,
+        With an operation key, the same key and body again answer the first request.
+        Raises InvalidApiKey, OperationKeyMismatch, WorkerNotFound, RequiresTrust, CorruptPrompt, BadRequest,
         TooManyPrompts, KudosUpfront or a SharedKey refusal, with nothing stored or held.
         """
         with self._runtime.database.statements() as transaction:
             caller = authenticate(transaction, api_key)
-            wanted = self._checked(transaction, caller, wanted)
             try:
-                accepted = self._submit(transaction, caller, wanted)
+                accepted = self._submit(transaction, caller, wanted, repeatable)
             except (SharedKeyEmpty, SharedKeyInsufficientKudos):
                 if not wanted.allow_downgrade:
                     raise
                 # The key pays no more: the request goes on as anybody's, last in line (wire reference 4.8).
-                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), wanted)
-        ACCEPTED.inc()
+                accepted = self._submit(transaction, authenticate(transaction, ANONYMOUS_KEY), wanted, repeatable)
+        if not accepted.replayed:
+            ACCEPTED.inc()
         return accepted
 
-    def _submit(self, transaction: Transaction, caller: Caller, wanted: TextRequest) -> AcceptedText:
-        """Store the request, cheaper where its sender would have it so and has not the kudos for more."""
+    def _submit(
+        self, transaction: Transaction, caller: Caller, wanted: TextRequest, repeatable: Repeatable
+    ) -> AcceptedText:
+        claim = repeatable.claim(caller, lambda: text_fingerprint(wanted))
+        try:
+            accepted = self._admit(transaction, caller, self._checked(transaction, caller, wanted), claim)
+        except HordeError:
+            # What a new request would be refused for does not touch one that was accepted before.
+            replayed = self._replay(transaction, caller, claim)
+            if replayed is None:
+                raise
+            return replayed
+        accepted = accepted or self._replay(transaction, caller, claim)
+        if accepted is None:
+            raise ServiceUnavailable("The submit with this operation key was just withdrawn. Send it again.")
+        return accepted
+
+    @staticmethod
+    def _replay(transaction: Transaction, caller: Caller, claim: Claim | None) -> AcceptedText | None:
+        """Find the request that this key already made, if the body is the same."""
+        request_id = claimed_before(transaction, caller, claim)
+        if request_id is None:
+            return None
+        quoted = transaction.execute(select(HordeRequest.quote).where(HordeRequest.id == request_id)).scalar_one()
+        return AcceptedText(request_id, round(kudos(quoted)), replayed=True)
+
+    def _admit(
+        self, transaction: Transaction, caller: Caller, wanted: TextRequest, claim: Claim | None
+    ) -> AcceptedText | None:
+        """Store the request, cheaper where its sender would have it so and has not the kudos for more.
+
+        None when its operation key is taken.
+        """
         check_key(caller, wanted.max_length, param="params.max_length")
         pool = self._online.pool(transaction)
         terms = self._terms(transaction, pool, caller, wanted)
         try:
-            return self._store(transaction, pool, caller, wanted, terms)
+            return self._store(transaction, pool, caller, wanted, terms, claim)
         except KudosUpfront:
             if not wanted.allow_downgrade:
                 raise
         cheaper = replace(wanted, max_length=min(terms.free_cap, wanted.max_length), slow_workers=True)
         terms = self._terms(transaction, pool, caller, cheaper, downgraded=True)
-        return self._store(transaction, pool, caller, cheaper, terms)
+        return self._store(transaction, pool, caller, cheaper, terms, claim)
 
     def _terms(
         self,
@@ -119,8 +158,14 @@ class SubmitText:
         return terms_of(transaction, settings, caller, asked, threads=threads, downgraded=downgraded)
 
     def _store(
-        self, transaction: Transaction, pool: OnlinePool, caller: Caller, wanted: TextRequest, terms: Terms
-    ) -> AcceptedText:
+        self,
+        transaction: Transaction,
+        pool: OnlinePool,
+        caller: Caller,
+        wanted: TextRequest,
+        terms: Terms,
+        claim: Claim | None,
+    ) -> AcceptedText | None:
         requirements = wanted.requirements(found_words(wanted.prompt, pool.refused_words))
         new = NewRequest(
             id=uuid4(),
@@ -133,8 +178,10 @@ class SubmitText:
             contract=stored_contract(wanted),
             prompt=wanted.prompt,
             submitted_prompt=wanted.prompt,
+            operation=claim,
         )
-        store_request(self._runtime, transaction, self._classes, new)
+        if store_request(self._runtime, transaction, self._classes, new) is None:
+            return None
         possible = self._online.standing(transaction, requirements)[0].eligible_workers > 0
         log.info("request.accepted", request_id=str(new.id), max_length=wanted.max_length, n=wanted.n)
         return AcceptedText(new.id, round(kudos(terms.quote)), None if possible else _NOBODY)

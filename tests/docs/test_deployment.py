@@ -6,6 +6,7 @@ import subprocess
 import pytest
 import yaml
 
+from config.setting_types import proxies_in
 from launcher.procfile import read_procfile
 from script.docs.generated import ROOT
 
@@ -69,10 +70,40 @@ def test_compose_runs_every_process_by_its_name() -> None:
     assert 'ENTRYPOINT ["script/process"]' in (DEPLOY / "Dockerfile").read_text()
 
 
+def nginx_site() -> str:
+    return (DEPLOY / "nginx" / "horde.conf").read_text()
+
+
 def test_nginx_waits_longer_than_an_answer_may_take() -> None:
-    site = (DEPLOY / "nginx" / "horde.conf").read_text()
+    site = nginx_site()
     longest = re.search(r"proxy_read_timeout (\d+)s;", site)
     assert longest is not None
     assert int(longest[1]) > 580
     assert "proxy_buffering off;" in site
-    assert "non_idempotent" not in site
+
+
+def test_nginx_repeats_only_calls_that_may_be_made_twice() -> None:
+    locations = dict(re.findall(r"location (?:~ )?(\S+) \{(.*?)\n    \}", nginx_site(), re.DOTALL))
+    repeated = [pattern for pattern, rules in locations.items() if "non_idempotent" in rules]
+    for path, is_repeated in {
+        "/v1/chat/completions": True,
+        "/v1/v1/chat/completions/": True,
+        "/chat/completions": True,
+        "/api/v2/generate/text/pop": True,
+        "/v2/generate/text/submit": True,
+        "/api/v2/generate/text/progress": True,
+        "/api/v2/generate/text/async": True,
+        "/api/v2/generate/chat/async": False,
+        "/api/v2/kudos/transfer": False,
+    }.items():
+        assert any(re.search(pattern, path) for pattern in repeated) == is_repeated, path
+
+
+def test_nginx_gives_each_call_a_key_and_the_fronts_know_it() -> None:
+    assert "proxy_set_header Horde-Repeat-Key $request_id;" in nginx_site()
+    settings = dict(
+        line.split("=", 1)
+        for line in (DEPLOY / "systemd" / "horde.env.example").read_text().splitlines()
+        if not line.startswith("#")
+    )
+    assert isinstance(proxies_in(settings["TRUSTED_PROXIES"]), tuple)

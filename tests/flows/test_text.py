@@ -50,3 +50,14 @@ def test_a_held_pop_gets_the_job_that_comes_while_it_waits(bridge: TextBridge) -
         )
         bridge.ask()
         assert held.result(15)["id"] is not None
+
+
+def test_a_text_that_is_sent_again_under_its_operation_key_is_the_same_request(bridge: TextBridge) -> None:
+    body = {"prompt": "Once upon", "models": [bridge.model]}
+    headers = {"Operation-Key": f"key of {bridge.model}"}
+    first, again = (bridge.send("POST", "/generate/text/async", body, key=KEYS.demo, headers=headers) for _ in range(2))
+    bridge.asked.append(first.json()["id"])
+    assert (first.status, again.status) == (202, 202)
+    assert again.json()["id"] == first.json()["id"]
+    other = bridge.send("POST", "/generate/text/async", body | {"prompt": "Twice"}, key=KEYS.demo, headers=headers)
+    assert (other.status, other.json()["rc"]) == (409, "OperationKeyMismatch")

@@ -12,7 +12,7 @@ from front.factory import create_app
 from front.openapi import document
 from front.passthrough import PATHS
 
-ELSEWHERE = {*PATHS, "/api/v2/generate/text/pop", "/v2/generate/text/pop"}
+ELSEWHERE = {*PATHS, *(f"{prefix}/v2/generate/text/{name}" for prefix in ("/api", "") for name in ("pop", "async"))}
 """Routes of the native API, which are in its document."""
 
 

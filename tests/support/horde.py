@@ -136,12 +136,12 @@ class HordeProcesses:
 
     def wait_web(self) -> None:
         """Wait until the native API answers, with no other process needed."""
-        wait_until(partial(_answers, f"{self.native}/healthz"), START_SECONDS, f"web is not there, see {self.folder}")
+        wait_until(partial(answers, f"{self.native}/healthz"), START_SECONDS, f"web is not there, see {self.folder}")
 
     def wait_ready(self) -> None:
         """Wait until both faces are ready and a worker is online."""
         for face in (self.native, self.front):
-            wait_until(partial(_answers, f"{face}/readyz"), START_SECONDS, f"{face} is not ready, see {self.folder}")
+            wait_until(partial(answers, f"{face}/readyz"), START_SECONDS, f"{face} is not ready, see {self.folder}")
         wait_until(self._has_worker, START_SECONDS, f"no worker came, see {self.folder}")
 
     def start(self, name: str, fault: FaultPoint | None = None, **settings: str) -> None:
@@ -279,7 +279,7 @@ class HordeProcesses:
         return total
 
     def _has_worker(self) -> bool:
-        return _answers(f"{self.native}/api/v2/generate/chat/models", contains=MODEL.encode())
+        return answers(f"{self.native}/api/v2/generate/chat/models", contains=MODEL.encode())
 
     def _command(self, name: str) -> list[str]:
         if name == "backend":
@@ -327,7 +327,8 @@ class HordeProcesses:
         )
 
 
-def _answers(url: str, contains: bytes = b"") -> bool:
+def answers(url: str, contains: bytes = b"") -> bool:
+    """Whether a URL answers with a 2xx, and these bytes in it."""
     try:
         with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310 - a URL of ours
             return contains in response.read()

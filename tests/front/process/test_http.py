@@ -141,7 +141,9 @@ async def test_a_body_that_does_not_come_is_told_so(front: FrontProcess) -> None
     writer.close()
 
 
-@pytest.mark.parametrize("target", [b"?x=1", b"*", b"http://evil/v1/nope", b"//v1/nope", b"/%ff/%00/..%2f"])
+@pytest.mark.parametrize(
+    "target", [b"?x=1", b"*", b"http://evil/v1/nope", b"http://evil]v1/models", b"//v1/nope", b"/%ff/%00/..%2f"]
+)
 async def test_odd_request_targets_get_an_answer(front: FrontProcess, target: bytes) -> None:
     reader, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
     writer.write(b"POST " + target + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")

@@ -11,7 +11,8 @@ from yarl import URL
 
 from tests.front.process.conftest import QUICK
 from tests.front.process.front_process import PASSKEY, FrontProcess, running_front
-from tests.front.process.scripted_native import Received, Script, ScriptedNative, answer, generation_of
+from tests.front.process.scripted_native import POP, Received, Script, ScriptedNative, answer, generation_of
+from tests.front.process.test_failures import lost
 from tests.support.services import RunningService, free_port
 
 SUBMIT_REPLY = "/api/v2/generate/text/submit"
@@ -181,3 +182,34 @@ async def test_a_dead_root_is_passed_over_and_no_root_is_a_502(
         async with client.post(f"{front.url}/api/v2/x", data=b"body") as response:
             assert response.status == 502
             assert (await response.json())["rc"] == "HordeUnreachable"
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("POST", 502)])
+async def test_only_what_reads_is_asked_again_where_a_root_died_over_its_answer(
+    native: ScriptedNative,
+    valkey: RunningService,
+    client: aiohttp.ClientSession,
+    tmp_path: Path,
+    method: str,
+    status: int,
+) -> None:
+    path = "/api/v2/generate/text/status/x"
+    native.script(f"{method} {path}", lost(), answer(200, {}))
+    with running_front(tmp_path, f"{native.url},http://localhost:{native.port}", valkey.service.url, **QUICK) as twice:
+        async with client.request(method, twice.url + path) as response:
+            assert response.status == status
+    assert len(native.calls(method, path)) == (2 if status == 200 else 1)
+
+
+@pytest.mark.parametrize("path", ["/api/v2/status/heartbeat", POP, "/api/v2/generate/text/async"])
+async def test_a_control_character_in_a_header_is_no_http(
+    front: FrontProcess, native: ScriptedNative, path: str
+) -> None:
+    raw = f"POST {path} HTTP/1.1\r\nHost: x\r\nX-Odd: 1.1.1.1, \x7f\r\nContent-Length: 2\r\n\r\n{{}}".encode()
+    reader, writer = await asyncio.open_connection(URL(front.url).host, URL(front.url).port)
+    writer.write(raw)
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n")
+    writer.close()
+    assert head.startswith(b"HTTP/1.1 400")
+    assert native.calls("POST", path) == []

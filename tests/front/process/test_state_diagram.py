@@ -6,6 +6,7 @@ Beside the answer each test looks at what the horde is left with: nothing was su
 | edge | more tests of it |
 | --- | --- |
 | start to Refused | test_http.py: the caps, and a known key as a source of its own |
+| Admitted to nothing, by a client that left | test_bodies.py: while it waits for its place |
 | Admitted to Refused | test_error_table.py, test_http.py: every code; test_bodies.py: places |
 | Validated to Submitted | tests/chaos/test_lost_submits.py: lost at every byte |
 | Validated to Refused | test_error_table.py: every code |
@@ -15,6 +16,9 @@ Beside the answer each test looks at what the horde is left with: nothing was su
 """
 
 import asyncio
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -24,10 +28,11 @@ from yarl import URL
 
 from app.domain.redis_keys import ChatEvent
 from tests.front.process.conftest import QUICK, Signals
-from tests.front.process.front_process import FrontProcess
+from tests.front.process.front_process import FrontProcess, running_front
 from tests.front.process.scripted_native import SUBMIT, ScriptedNative, refusal
 from tests.front.process.test_failures import GAP, LIMIT, lost, not_ours
 from tests.front.process.waiting import eventually
+from tests.support.services import RunningService
 
 PATH = "/v1/chat/completions"
 STATUS = "/api/v2/generate/chat/status/"
@@ -134,6 +139,42 @@ async def test_admitted_to_refused_by_a_body_that_does_not_come(walk: Walk) -> N
     writer.close()
 
 
+@pytest.fixture
+def patient(native: ScriptedNative, valkey: RunningService, tmp_path: Path) -> Iterator[FrontProcess]:
+    """A front that waits for a body longer than any test does."""
+    settings = {**QUICK, "BODY_READ_SECONDS": "600", "BODY_LIMIT_BYTES": "1000000"}
+    with running_front(tmp_path, native.url, valkey.service.url, **settings) as front:
+        yield front
+
+
+@pytest.mark.parametrize(
+    ("length", "begun"),
+    [
+        ("Content-Length: 100", b"{"),
+        ("Content-Length: 900000", b"x" * 400_000),
+        ("Transfer-Encoding: chunked", b"1\r\n{"),
+    ],
+    ids=["small", "large", "chunked"],
+)
+async def test_admitted_to_nothing_by_a_client_that_left_while_its_body_was_read(
+    patient: FrontProcess, native: ScriptedNative, length: str, begun: bytes
+) -> None:
+    _, writer = await asyncio.open_connection(URL(patient.url).host, URL(patient.url).port)
+    writer.write(f"POST {PATH} HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n".encode() + begun)
+    await writer.drain()
+    await eventually(lambda: open_requests(patient) == 1, "the call is not admitted")
+    writer.close()
+    await eventually(lambda: open_requests(patient) == 0, "the call keeps its place")
+    assert native.calls("POST", SUBMIT) == []
+
+
+def open_requests(front: FrontProcess) -> float:
+    """Places taken in a front's admission."""
+    with urllib.request.urlopen(f"{front.url}/metrics", timeout=5) as response:  # noqa: S310 - a URL of ours
+        line = next(one for one in response if one.startswith(b"horde_front_open_requests "))
+    return float(line.split()[1])
+
+
 async def test_validated_to_refused_by_the_horde(walk: Walk) -> None:
     walk.native.script(f"POST {SUBMIT}", refusal(429, "TooManyPrompts"))
     walk.begin()
@@ -175,6 +216,17 @@ async def test_submitted_to_cancelled(
     walk.native.initial = initial
     walk.begin(**more)
     await walk.ends(status, code)
+    await walk.is_cancelled()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_submitted_to_cancelled_by_a_client_that_left_while_its_images_were_prepared(
+    walk: Walk, stream: bool
+) -> None:
+    walk.native.initial = {"state": "preparing", "waiting": 0}
+    walk.begin(stream=stream)
+    await walk.submitted()
+    await walk.leaves()
     await walk.is_cancelled()
 
 

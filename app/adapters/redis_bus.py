@@ -162,8 +162,11 @@ class RedisBus:
         except RedisError as error:
             self._note_failure("write", error)
 
-    def note(self, key: str, place: int, value: bytes, most: int) -> None:
-        """Keep a value at a whole-numbered place of a series, of which the last `most` places are kept."""
+    def note(self, key: str, place: int, value: bytes, *, most: int, seconds: int) -> None:
+        """Keep a value at a whole-numbered place of a series, of which the last `most` places are kept.
+
+        The series is gone `seconds` after its last value.
+        """
         if self._breaker.is_open:
             return
         try:
@@ -171,6 +174,7 @@ class RedisBus:
             pipeline.zremrangebyscore(key, place, place)
             pipeline.zadd(key, {value: place})
             pipeline.zremrangebyscore(key, "-inf", place - most)
+            pipeline.expire(key, seconds)
             pipeline.execute()
         except RedisError as error:
             self._note_failure("note", error)

@@ -33,7 +33,7 @@ def note_minute(runtime: Runtime) -> Minute:
         wait_seconds=None if answered.wait is None else float(answered.wait),
         workers=Counter(model for declaration in pool.declarations for model in declaration.served),
     )
-    runtime.bus.note(HISTORY, look.at, look.encode(), MINUTES)
+    runtime.bus.note(HISTORY, look.at, look.encode(), most=MINUTES, seconds=60 * MINUTES)
     return look
 
 

@@ -58,6 +58,14 @@ def free_block() -> int:
     raise AssertionError("this machine has no free block of ports")
 
 
+def command_of(process: psutil.Process) -> str:
+    """Its command line; nothing for a process that has ended since it was found."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
 class Launched:
     """A launcher of a small horde, and the home that it works in."""
 
@@ -106,11 +114,11 @@ class Launched:
 
     def runs(self, words: str) -> bool:
         """Whether a process of the home has these words in its command line."""
-        return any(words in " ".join(entry.cmdline()) for entry in self.running())
+        return any(words in command_of(entry) for entry in self.running())
 
     def pid_of(self, script: str) -> int:
         """The process of a program whose command line contains this."""
-        [process] = [entry for entry in self.running() if script in " ".join(entry.cmdline())]
+        [process] = [entry for entry in self.running() if script in command_of(entry)]
         return process.pid
 
 

@@ -29,8 +29,8 @@ def test_the_last_look_of_a_minute_stays_and_what_is_older_than_an_hour_goes(wor
     now = note_minute(world.runtime).at
     note_minute(world.runtime)
     assert redis.zcard(HISTORY) == 1
-    world.bus.note(HISTORY, now - MINUTES, b"an hour ago", MINUTES)
-    world.bus.note(HISTORY, now - MINUTES + 1, b"within the hour", MINUTES)
+    world.bus.note(HISTORY, now - MINUTES, b"an hour ago", most=MINUTES, seconds=60)
+    world.bus.note(HISTORY, now - MINUTES + 1, b"within the hour", most=MINUTES, seconds=60)
     assert redis.zcard(HISTORY) == 3
     note_minute(world.runtime)
     assert redis.zcard(HISTORY) == 2
@@ -43,5 +43,5 @@ def test_without_an_answer_there_is_no_wait_and_without_a_count_no_queue(world: 
 
 def test_what_cannot_be_read_is_a_gap(world: World) -> None:
     now = note_minute(world.runtime).at
-    world.bus.note(HISTORY, now, b"nonsense", MINUTES)
+    world.bus.note(HISTORY, now, b"nonsense", most=MINUTES, seconds=60)
     assert read_hour(world.runtime, now) == (None,) * MINUTES

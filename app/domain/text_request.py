@@ -221,12 +221,19 @@ def _made(body: Mapping[str, Any], params: Mapping[str, Any]) -> TextRequest:
     sizes: dict[str, Any] = {name: int(params[name]) for name in SIZES if name in params}
     return TextRequest(
         prompt=clean_text(body["prompt"]),
-        params={name: params[name] for name in SAMPLERS if name in params},
-        models=tuple(dict.fromkeys(body.get("models", ()))),
-        workers=tuple(dict.fromkeys(body.get("workers", ())))[:MAX_WORKERS],
-        **{name: body[name] for name in names - {"prompt", "models", "workers"}},
+        params={name: _clean(params[name]) for name in SAMPLERS if name in params},
+        models=tuple(dict.fromkeys(_clean(body.get("models", [])))),
+        workers=tuple(dict.fromkeys(_clean(body.get("workers", []))))[:MAX_WORKERS],
+        **{name: _clean(body[name]) for name in names - {"prompt", "models", "workers"}},
         **sizes,
     )
+
+
+def _clean(value: Any) -> Any:
+    """The value, its text and that of a list such as the database can keep it."""
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return clean_text(value) if isinstance(value, str) else value
 
 
 def _check_together(made: TextRequest) -> None:

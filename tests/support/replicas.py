@@ -1,5 +1,6 @@
 """Two of each process of a horde behind nginx, with the files of `deploy/`: what one machine's operator runs."""
 
+import json
 import os
 import re
 import shutil
@@ -15,8 +16,6 @@ from subprocess import DEVNULL, Popen
 
 import psutil
 
-from app.services.local_accounts import ensure_local_accounts
-from config.settings import Settings
 from launcher.procfile import read_procfile
 from tests.support.horde import FAST, KEYS, MODEL, ROOT, START_SECONDS, HordeProcesses, answers
 from tests.support.services import LocalServices, free_port, wait_until
@@ -25,6 +24,21 @@ TWICE = ("web", "verdict", "tasks", "fetch", "media", "front", "worker")
 ONCE = ("beat", "flower")
 REPLICAS = tuple(f"{name}{number}" for name in TWICE for number in ("", "-2"))
 KILLABLE = (*REPLICAS, *ONCE)
+MAKE_ACCOUNTS = """
+import json, os, sys
+from types import SimpleNamespace
+from launcher.accounts import create_accounts
+create_accounts(os.environ, SimpleNamespace(**json.loads(sys.argv[1])))
+"""
+"""A program of the checkout in force, since its tables are what they are."""
+
+SECRETS = {
+    "admin_key": KEYS.admin,
+    "demo_key": KEYS.demo,
+    "worker_key": KEYS.worker,
+    "service_passkey": KEYS.service_passkey,
+}
+
 RENEWED = tuple(name for name in (*REPLICAS, *ONCE) if not name.startswith("worker"))
 """The horde's own processes in the order in which an upgrade restarts them; workers are their owners'."""
 
@@ -103,8 +117,7 @@ class ReplicatedHorde(HordeProcesses):
 
     def start_all(self) -> None:
         """Create the accounts, start every process and wait until each is ready and the workers are known."""
-        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
-        ensure_local_accounts(settings, KEYS)
+        self.run(sys.executable, "-c", MAKE_ACCOUNTS, json.dumps(SECRETS))
         self.start_nginx()
         names = [name for name in KILLABLE if self.has(name)]
         for name in ("backend", *names):

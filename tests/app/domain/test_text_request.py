@@ -1,7 +1,9 @@
 """Text bodies as existing clients send them."""
 
+from dataclasses import asdict
 from typing import Any
 
+import orjson
 import pytest
 
 from app.domain.errors import (
@@ -40,6 +42,22 @@ def test_unknown_keys_are_accepted_and_go_no_further() -> None:
         "dynatemp_range": 0.0,
         "dynatemp_exponent": 1.0,
     }
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"prompt": "a\0b"},
+        {"models": ["a\0b"]},
+        {"workers": ["a\0b"]},
+        {"softprompt": "a\0b"},
+        {"params": {"stop_sequence": ["\n", "a\0b"]}},
+    ],
+)
+def test_no_text_holds_a_character_that_the_database_cannot_keep(members: dict[str, Any]) -> None:
+    stored = orjson.dumps(asdict(parsed(**members))).decode()
+    assert "a\ufffdb" in stored
+    assert "\\u0000" not in stored
 
 
 @pytest.mark.parametrize(

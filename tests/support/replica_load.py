@@ -77,8 +77,13 @@ class Clients:
         self.outcomes = Outcomes()
         self._load = load
         self._root = f"{horde.front}/api/v2/generate/text"
+        # A connection a call: with no retries of its own it would meet those that a reload of nginx closes.
         self._openai = openai.AsyncOpenAI(
-            base_url=f"{horde.front}/v1", api_key=KEYS.demo, max_retries=0, timeout=PATIENCE_SECONDS
+            base_url=f"{horde.front}/v1",
+            api_key=KEYS.demo,
+            max_retries=0,
+            timeout=PATIENCE_SECONDS,
+            default_headers={"Connection": "close"},
         )
         self._over = asyncio.Event()
         self._served = asyncio.Event()

@@ -1,7 +1,5 @@
 """The Celery app: settings from celeryconfig, one runtime a process, opened after the fork."""
 
-from functools import lru_cache
-
 from celery import Celery
 from celery.signals import beat_init, celeryd_init, setup_logging, worker_init, worker_process_init
 
@@ -10,6 +8,7 @@ from app.services.runtime import Runtime, build_runtime
 from config.logging import configure_logging
 from config.settings import get_settings
 from tasks.health import serve_health
+from tasks.once import Once
 from tasks.schedule import beat_schedule
 
 POOL_SIZE = 2
@@ -21,10 +20,8 @@ celery.config_from_object("celeryconfig")
 celery.conf.beat_schedule = beat_schedule(get_settings())
 
 
-@lru_cache(maxsize=1)
-def runtime() -> Runtime:
-    """Return this process's runtime, made on first use."""
-    return build_runtime(get_settings(), celery, pool_size=POOL_SIZE, application="tasks")
+runtime: Once[Runtime] = Once(lambda: build_runtime(get_settings(), celery, pool_size=POOL_SIZE, application="tasks"))
+"""This process's runtime."""
 
 
 # Celery sets logging up late: its warnings about privileges come before.
@@ -36,9 +33,9 @@ def _configure_logging(**_: object) -> None:
 
 @worker_process_init.connect
 def _leave_the_parents_runtime(**_: object) -> None:
-    if runtime.cache_info().currsize:
-        runtime().database.reopen_after_fork()
-        runtime.cache_clear()
+    if runtime.made is not None:
+        runtime.made.database.reopen_after_fork()
+    runtime.forget()
 
 
 @worker_init.connect

@@ -5,9 +5,9 @@ from uuid import UUID
 from app.domain.task_names import TaskName
 from app.services.fetch_images import FetchImages
 from tasks.celery_app import celery, runtime
-from tasks.once import once
+from tasks.once import Once
 
-_fetch_images = once(lambda: FetchImages(runtime()))
+_fetch_images = Once(lambda: FetchImages(runtime()))
 """This process's use case: one for all threads, since it counts what they do."""
 
 

@@ -15,7 +15,7 @@ from app.services.runtime import Runtime
 from config.metrics import exposition
 from config.settings import get_settings
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class _Server(ThreadingHTTPServer):

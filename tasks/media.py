@@ -9,9 +9,9 @@ from app.services.offload_messages import offload_messages
 from app.services.prepare_images import PrepareImages
 from config.settings import get_settings
 from tasks.celery_app import celery, runtime
-from tasks.once import once
+from tasks.once import Once
 
-_prepare = once(lambda: PrepareImages(runtime(), ImageDecoder(get_settings())))
+_prepare = Once(lambda: PrepareImages(runtime(), ImageDecoder(get_settings())))
 """This process's use case: its decoder takes the images of all threads in turn."""
 
 

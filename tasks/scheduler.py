@@ -9,7 +9,7 @@ from celery.beat import PersistentScheduler
 CATCHING_UP = timedelta(days=1)
 """A last run this long ago is longer ago than any period."""
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class SteadyScheduler(PersistentScheduler):

@@ -1,16 +1,13 @@
 """Real services and a running horde for the tests that need them: one set a session, a fresh database a test."""
 
-import os
 from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from tests.support.databases import FreshDatabases
+from tests.support.databases import FreshDatabases, upgrade
 from tests.support.horde import PROCESSES, HordeProcesses
 from tests.support.services import LocalServices
 
@@ -57,16 +54,7 @@ def url_of(services: LocalServices, database: str) -> str:
 def template_database(services: LocalServices) -> str:
     """A database with the newest shape, to be cloned and never used itself."""
     as_admin(services, f"CREATE DATABASE {TEMPLATE}")
-    kept = {name: os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL")}
-    os.environ.update(DATABASE_URL=url_of(services, TEMPLATE), REDIS_URL=services.redis_url)
-    try:
-        command.upgrade(Config("alembic.ini"), "head")
-    finally:
-        for name, value in kept.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    upgrade(url_of(services, TEMPLATE), services.redis_url)
     return TEMPLATE
 
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from hashlib import sha256
 from math import isfinite
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import orjson
 
@@ -84,6 +84,17 @@ def parse_worker_object(raw: bytes) -> dict[str, object]:
 def clean_text(text: str) -> str:
     """The text with lone surrogates and NUL characters replaced by U+FFFD (details D6, D8)."""
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def clean_value(value: Any) -> Any:
+    """A JSON value with every text in it cleaned, keys too."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [clean_value(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(key): clean_value(item) for key, item in value.items()}
+    return value
 
 
 def digest_of(data: object) -> str:
@@ -185,14 +196,4 @@ def _mended(raw: bytes) -> object:
         )
     except ValueError:
         raise BadRequest("The body is not valid JSON, or holds a number beyond 64 bits.") from None
-    return _without_surrogates(value)
-
-
-def _without_surrogates(value: object) -> object:
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {clean_text(key): _without_surrogates(item) for key, item in value.items()}
-    return value
+    return clean_value(value)

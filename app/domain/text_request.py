@@ -13,7 +13,7 @@ from app.domain.errors import (
     ValidationFailed,
 )
 from app.domain.flattening import estimate_tokens
-from app.domain.json_boundary import clean_text
+from app.domain.json_boundary import clean_value
 from app.domain.requirements import Requirements
 
 MAX_WORKERS = 5
@@ -220,20 +220,13 @@ def _made(body: Mapping[str, Any], params: Mapping[str, Any]) -> TextRequest:
     names = {known.name for known in fields(TextRequest)} & TOP_LEVEL.keys() & body.keys()
     sizes: dict[str, Any] = {name: int(params[name]) for name in SIZES if name in params}
     return TextRequest(
-        prompt=clean_text(body["prompt"]),
-        params={name: _clean(params[name]) for name in SAMPLERS if name in params},
-        models=tuple(dict.fromkeys(_clean(body.get("models", [])))),
-        workers=tuple(dict.fromkeys(_clean(body.get("workers", []))))[:MAX_WORKERS],
-        **{name: _clean(body[name]) for name in names - {"prompt", "models", "workers"}},
+        prompt=clean_value(body["prompt"]),
+        params={name: clean_value(params[name]) for name in SAMPLERS if name in params},
+        models=tuple(dict.fromkeys(clean_value(body.get("models", [])))),
+        workers=tuple(dict.fromkeys(clean_value(body.get("workers", []))))[:MAX_WORKERS],
+        **{name: clean_value(body[name]) for name in names - {"prompt", "models", "workers"}},
         **sizes,
     )
-
-
-def _clean(value: Any) -> Any:
-    """The value, its text and that of a list such as the database can keep it."""
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return clean_text(value) if isinstance(value, str) else value
 
 
 def _check_together(made: TextRequest) -> None:

@@ -1,14 +1,14 @@
 """Keeps out callers from networks that the operator banned, by this process's view of them."""
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import text
 
 from app.adapters.database import Database, Transaction
 from app.domain.errors import AddressBanned
 from app.domain.networks import NetworkTable
-from app.services.banned import IN_FORCE
+from app.services.banned import IN_FORCE, terms
 
 FRESH_SECONDS = 2.0
 """A ban is in force in every process after this long."""
@@ -36,11 +36,8 @@ class AddressBans:
         standing = self._fresh(transaction).find(address)
         if standing is None:
             return
-        reason, ends_at = standing
-        until = "" if ends_at is None else f" until {ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        because = f": {reason.rstrip('.')}" if reason else ""
         raise AddressBanned(
-            f"This network is banned{until}{because}. Call from another one, or ask the operator of this horde."
+            f"This network is banned{terms(*standing)}. Call from another one, or ask the operator of this horde."
         )
 
     def _fresh(self, transaction: Transaction | None) -> NetworkTable[Standing]:

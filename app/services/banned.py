@@ -1,6 +1,6 @@
 """What the statements that identify a caller look up about bans, and the refusal that follows."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Row
@@ -20,10 +20,15 @@ def refuse_banned(row: Row[Any]) -> None:
     """Raise UserBanned for the row of a banned account."""
     if not row.banned:
         return
-    ends_at = None if row.ban_ends_at is None else row.ban_ends_at.astimezone(UTC)
-    until = "" if ends_at is None else f" until {ends_at:%Y-%m-%d %H:%M} UTC"
-    because = f": {row.ban_reason.rstrip('.')}" if row.ban_reason else ""
     raise UserBanned(
-        f"This account is banned{until}{because}. Ask the operator of this horde if that is a mistake.",
-        metadata=None if ends_at is None else {"ends_at": ends_at.isoformat()},
+        f"This account is banned{terms(row.ban_reason, row.ban_ends_at)}. Ask the operator of this horde if that is"
+        " a mistake.",
+        metadata=None if row.ban_ends_at is None else {"ends_at": row.ban_ends_at.astimezone(UTC).isoformat()},
     )
+
+
+def terms(reason: str | None, ends_at: datetime | None) -> str:
+    """Until when a ban lasts and why it was spoken, in words that follow "is banned"."""
+    until = "" if ends_at is None else f" until {ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    because = f": {reason.rstrip('.')}" if reason else ""
+    return until + because

@@ -23,7 +23,7 @@ from app.services.readiness import readiness
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class ServiceFigures(Collector):

@@ -14,7 +14,7 @@ from config.fault_points import FaultPoint, reach
 
 SETTLED = Counter("horde_generations_settled", "Generations booked in the ledger.")
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 def settle_batch(runtime: Runtime) -> int:

@@ -26,16 +26,14 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import aiohttp
-from alembic import command
-from alembic.config import Config
 
-from config.settings import get_settings
 from tests.chaos import reckoning
 from tests.chaos.clients import PATIENCE_SECONDS, Asked, Clients
 from tests.chaos.faults import Faults
 from tests.chaos.messages import MessageTap
 from tests.chaos.schedule import LONGEST, Step, cut_lines, every_fault, schedule
 from tests.chaos.workers import Delivered, Workers
+from tests.support.databases import upgrade
 from tests.support.file_server import FileServer
 from tests.support.horde import HordeProcesses
 from tests.support.pictures import picture
@@ -110,22 +108,6 @@ def small_disk(services: LocalServices) -> Iterator[Path | None]:
         place.rmdir()
 
 
-def upgrade(services: LocalServices) -> None:
-    """Give the database the newest shape; the environment stays as it was."""
-    kept = {name: os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL")}
-    os.environ.update(DATABASE_URL=services.database_url, REDIS_URL=services.redis_url)
-    get_settings.cache_clear()
-    try:
-        command.upgrade(Config("alembic.ini"), "head")
-    finally:
-        for name, value in kept.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-        get_settings.cache_clear()
-
-
 def through(url: str, proxy: TcpProxy) -> str:
     """The URL by way of a proxy."""
     parts, at = urlsplit(url), urlsplit(proxy.url)
@@ -188,7 +170,7 @@ class Chaos:
         self, stack: ExitStack, services: LocalServices, steps: list[Step], files: FileServer, clock: Path | None
     ) -> tuple[HordeProcesses, dict[str, TcpProxy]]:
         """A horde, not started, with a proxy in every line that is to break."""
-        upgrade(services)
+        upgrade(services.database_url, services.redis_url)
         own: dict[str, dict[str, str]] = {}
         lines: dict[str, TcpProxy] = {}
         settings = SETTINGS | {"IMAGE_FETCH_ALLOWED_HOSTS": files.host}

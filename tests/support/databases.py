@@ -6,7 +6,25 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
+import pytest
+from alembic import command
+from alembic.config import Config
+
+from config.settings import get_settings
+
 Run = Callable[[str], None]
+
+
+def upgrade(database_url: str, redis_url: str) -> None:
+    """Give a database the newest tables; this process's environment and settings stay as they were."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATABASE_URL", database_url)
+        patch.setenv("REDIS_URL", redis_url)
+        get_settings.cache_clear()
+        try:
+            command.upgrade(Config("alembic.ini"), "head")
+        finally:
+            get_settings.cache_clear()
 
 
 class FreshDatabases:

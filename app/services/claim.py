@@ -203,10 +203,9 @@ _FITS = f"""
 """  # noqa: S608 - the parts are constants of this module
 
 
-def _statement(heads: int) -> TextClause:
-    """Build the claim with its limits as literals: by a parameter, the planner expects a tenth of the queue."""
-    return text(
-        f"""
+def _looked(heads: int) -> str:
+    """Build the look at each class: who contends, and how far into a class nothing fitted."""
+    return f"""
         WITH wanted AS MATERIALIZED (
             SELECT * FROM jsonb_to_recordset(:windows) AS c(
                 number int, since float8, goes_on boolean, class_id int, rivals jsonb, {_LIMITS})
@@ -242,61 +241,69 @@ def _statement(heads: int) -> TextClause:
                 ORDER BY e.sort_key OFFSET {WALK - 1} LIMIT 1
             ) AS reached
             FROM wanted c
-            WHERE c.goes_on AND :anybody AND NOT EXISTS (SELECT 1 FROM found WHERE found.number = c.number)
-        ), head AS MATERIALIZED (
-            SELECT q.request_id, q.slot
-            FROM contenders c JOIN queue_entries q ON q.request_id = c.request_id AND q.slot = c.slot
-            ORDER BY c.turn, c.sort_key
-            LIMIT 1
-            FOR UPDATE OF q SKIP LOCKED
-        ), more AS MATERIALIZED (
-            SELECT q.request_id, q.slot
-            FROM queue_entries q JOIN head ON q.request_id = head.request_id AND q.slot <> head.slot
-            WHERE NOT EXISTS (SELECT 1 FROM request_bodies b
-                              WHERE b.request_id = q.request_id AND jsonb_exists(b.contract, '{ONE_BY_ONE}'))
-            ORDER BY q.slot
-            LIMIT :amount - 1
-            FOR UPDATE OF q SKIP LOCKED
-        ), taken AS (
-            DELETE FROM queue_entries q
-            USING (SELECT request_id, slot FROM head UNION ALL SELECT request_id, slot FROM more) t
-            WHERE q.request_id = t.request_id AND q.slot = t.slot
-            RETURNING q.request_id, q.slot
-        ), moved AS (
-            UPDATE horde_requests r
-            SET waiting = r.waiting - t.slots,
-                state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END,
-                expires_at = {LIVES_ON}
-            FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
-            WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
-            RETURNING r.id, r.is_chat, r.streams, r.requirements, r.max_length, r.max_context_length, r.created_at,
-                t.first_slot,
-                greatest(:ttl_floor, ceil(r.job_ttl_seconds * CAST(:ttl_factor AS float8)))::int AS ttl
-        ), born AS (
-            INSERT INTO generations (id, request_id, slot, worker_id, state, streamed, model, pop_key, deadline_at)
-            SELECT gen_random_uuid(), moved.id, taken.slot, :worker_id, 'leased', moved.streams,
-                CASE WHEN moved.is_chat THEN :model_id ELSE COALESCE((
-                    SELECT m FROM unnest(CAST(:models AS text[])) m
-                    WHERE moved.requirements -> 'models' = '[]' OR jsonb_exists(moved.requirements -> 'models', m)
-                    ORDER BY random() LIMIT 1), :model_id) END,
-                CASE WHEN taken.slot = moved.first_slot THEN CAST(:pop_key AS text) END,
-                now() + make_interval(secs => moved.ttl)
-            FROM moved JOIN taken ON taken.request_id = moved.id
-            RETURNING id, slot, model
-        )
-        SELECT seen.entries AS seen,
-               (SELECT COALESCE(jsonb_object_agg(class_id, reached), '{{}}') FROM walked) AS walked, job.*
-        FROM (SELECT count(*) AS entries FROM contenders) seen
-        LEFT JOIN (
-            SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,
-                   moved.streams AS streamed, moved.max_context_length, moved.created_at, moved.ttl, b.contract,
-                   CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt,
-                   {OFFLOADED.format(request="moved.id")}
-            FROM born, moved JOIN request_bodies b ON b.request_id = moved.id
-            ORDER BY born.slot
-        ) job ON true
-        """  # noqa: S608 - the numbers and the fragment are constants of this module
-    )
+            WHERE c.goes_on AND :anybody AND NOT EXISTS (SELECT 1 FROM found WHERE found.number = c.number)"""  # noqa: S608 - the numbers and the fragments are constants of this module
+
+
+_TAKEN = f"""    ), head AS MATERIALIZED (
+        SELECT q.request_id, q.slot
+        FROM contenders c JOIN queue_entries q ON q.request_id = c.request_id AND q.slot = c.slot
+        ORDER BY c.turn, c.sort_key
+        LIMIT 1
+        FOR UPDATE OF q SKIP LOCKED
+    ), more AS MATERIALIZED (
+        SELECT q.request_id, q.slot
+        FROM queue_entries q JOIN head ON q.request_id = head.request_id AND q.slot <> head.slot
+        WHERE NOT EXISTS (SELECT 1 FROM request_bodies b
+                          WHERE b.request_id = q.request_id AND jsonb_exists(b.contract, '{ONE_BY_ONE}'))
+        ORDER BY q.slot
+        LIMIT :amount - 1
+        FOR UPDATE OF q SKIP LOCKED
+    ), taken AS (
+        DELETE FROM queue_entries q
+        USING (SELECT request_id, slot FROM head UNION ALL SELECT request_id, slot FROM more) t
+        WHERE q.request_id = t.request_id AND q.slot = t.slot
+        RETURNING q.request_id, q.slot
+    ), moved AS (
+        UPDATE horde_requests r
+        SET waiting = r.waiting - t.slots,
+            state = CASE WHEN r.waiting > t.slots THEN 'queued' ELSE 'processing' END,
+            expires_at = {LIVES_ON}
+        FROM (SELECT request_id, count(*) AS slots, min(slot) AS first_slot FROM taken GROUP BY request_id) t
+        WHERE r.id = t.request_id AND r.state = ANY(CAST(:sources AS text[]))
+        RETURNING r.id, r.is_chat, r.streams, r.requirements, r.max_length, r.max_context_length, r.created_at,
+            t.first_slot,
+            greatest(:ttl_floor, ceil(r.job_ttl_seconds * CAST(:ttl_factor AS float8)))::int AS ttl
+    ), born AS (
+        INSERT INTO generations (id, request_id, slot, worker_id, state, streamed, model, pop_key, deadline_at)
+        SELECT gen_random_uuid(), moved.id, taken.slot, :worker_id, 'leased', moved.streams,
+            CASE WHEN moved.is_chat THEN :model_id ELSE COALESCE((
+                SELECT m FROM unnest(CAST(:models AS text[])) m
+                WHERE moved.requirements -> 'models' = '[]' OR jsonb_exists(moved.requirements -> 'models', m)
+                ORDER BY random() LIMIT 1), :model_id) END,
+            CASE WHEN taken.slot = moved.first_slot THEN CAST(:pop_key AS text) END,
+            now() + make_interval(secs => moved.ttl)
+        FROM moved JOIN taken ON taken.request_id = moved.id
+        RETURNING id, slot, model
+    )"""  # noqa: S608 - the fragment is a constant
+"""The first contender that nobody else is taking, with its further slots, moved out of the queue to the worker."""
+
+_SHOWN = f"""    SELECT seen.entries AS seen,
+           (SELECT COALESCE(jsonb_object_agg(class_id, reached), '{{}}') FROM walked) AS walked, job.*
+    FROM (SELECT count(*) AS entries FROM contenders) seen
+    LEFT JOIN (
+        SELECT born.id AS generation_id, born.model, moved.id AS request_id, moved.is_chat, moved.max_length,
+               moved.streams AS streamed, moved.max_context_length, moved.created_at, moved.ttl, b.contract,
+               CASE WHEN NOT moved.is_chat OR :screened THEN b.prompt END AS prompt,
+               {OFFLOADED.format(request="moved.id")}
+        FROM born, moved JOIN request_bodies b ON b.request_id = moved.id
+        ORDER BY born.slot
+    ) job ON true"""  # noqa: S608 - the fragment is a constant
+"""One row a job, or one without a job, with what the look came to."""
+
+
+def _statement(heads: int) -> TextClause:
+    """Build the claim with its limits as literals: by a parameter, the planner expects a tenth of the queue."""
+    return text(_looked(heads) + _TAKEN + _SHOWN)
 
 
 CLAIM = _statement(HEADS)

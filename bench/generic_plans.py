@@ -22,13 +22,14 @@ from uuid import UUID
 import structlog
 from celery import Celery
 from flask.testing import FlaskClient
-from sqlalchemy import event, text
+from sqlalchemy import Executable, text
 
 from app.factory import create_app
 from app.services.accounts import create_key
 from app.services.runtime import Runtime, build_runtime
 from bench.pop_depth import CASES, Bench
 from tests.support.services import LocalServices
+from tests.support.statements import around_statements
 
 ACCOUNTS = 20_000
 WORKERS = 100
@@ -84,8 +85,6 @@ class Routes:
         self.client: FlaskClient = create_app(runtime).test_client()
         self.key = key
         self.times = Times()
-        event.listen(runtime.database.engine, "before_cursor_execute", self._before)
-        event.listen(runtime.database.engine, "after_cursor_execute", self._after)
 
     def calls(self, request_id: UUID) -> Iterator[tuple[str, Callable[[], Any]]]:
         """The routes by name."""
@@ -99,18 +98,10 @@ class Routes:
 
     def timed(self, name: str, call: Callable[[], Any]) -> None:
         """Call a route once and note its time."""
-        with self._noting():
+        with around_statements(self._statement):
             started = time.perf_counter()
             call()
             self.times.routes[name].append(1000 * (time.perf_counter() - started))
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        self._notes = True
-        yield
-        self._notes = False
-
-    _notes = False
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = self.client.open(f"/api/v2{path}", method=method, json=body, headers={"apikey": self.key})
@@ -121,12 +112,11 @@ class Routes:
         asked = self._call("POST", "/generate/chat/async", _ASKED)
         self._call("DELETE", f"/generate/chat/status/{asked['id']}")
 
-    def _before(self, _connection: Any, _cursor: Any, _statement: str, _values: Any, context: Any, _many: bool) -> None:
-        context.begun = time.perf_counter()
-
-    def _after(self, _connection: Any, _cursor: Any, statement: str, _values: Any, context: Any, _many: bool) -> None:
-        if self._notes:
-            self.times.statements[statement].append(1000 * (time.perf_counter() - context.begun))
+    @contextmanager
+    def _statement(self, statement: Executable) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.times.statements[str(statement)].append(1000 * (time.perf_counter() - started))
 
 
 _ASKED = {

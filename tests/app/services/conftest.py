@@ -172,7 +172,7 @@ class World:
         """Run a statement and return its rows, if it has any."""
         with self.runtime.database.transaction() as transaction:
             result = transaction.execute(text(statement), values)
-            return [tuple(row) for row in result] if result.returns_rows else []
+            return [tuple(row) for row in result]
 
     def require_sound(self, *, at_rest: bool = False) -> None:
         """Fail with every invariant that does not hold."""

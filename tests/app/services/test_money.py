@@ -5,7 +5,8 @@ let the process die: what was committed stays, what was not is gone, and whateve
 announced is not. Then everything is tried again, as the sweep and Celery would.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from sqlalchemy import event
+from sqlalchemy import Executable
 
 from app.domain.errors import HordeError
 from app.domain.system_accounts import ANONYMOUS_KEY
@@ -27,6 +28,7 @@ from app.services.uptime import reward_uptime
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
 from tests.app.services.test_replies import FORCED, FOREIGN_CALL
+from tests.support.statements import around_statements
 
 REPLIES: list[Mapping[str, object]] = [
     {"message": {"content": "Hello there, friend."}, "finish_reason": "stop"},
@@ -44,19 +46,20 @@ class Crash(BaseException):
 class Mortal:
     """Lets a process die before its n-th statement."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self) -> None:
         self._left: int | None = None
         self.deaths = 0
-        event.listen(world.runtime.database.engine, "before_cursor_execute", self._count)
 
-    def _count(self, *_: object) -> None:
-        if self._left is None:
-            return
+    @contextmanager
+    def statement(self, _: Executable) -> Iterator[None]:
+        """Die before a statement, if it is its turn."""
         if self._left == 0:
             self._left = None
             self.deaths += 1
             raise Crash
-        self._left -= 1
+        if self._left is not None:
+            self._left -= 1
+        yield
 
     def run(self, dies_after: int | None, step: Callable[[], Any]) -> Any:
         """Run a step in a process that dies so; None when it died or was refused."""
@@ -216,21 +219,22 @@ class Money(RuleBasedStateMachine):
 @pytest.mark.timeout(300)
 def test_the_books_balance_whatever_happens_in_whatever_order(world: World) -> None:
     """Run the machine, and require that it got to the common movements and died on the way."""
-    mortal = Mortal(world)
+    mortal = Mortal()
 
     class Here(Money):
         def __init__(self) -> None:
             super().__init__(world, mortal)
 
-    run_state_machine_as_test(
-        Here,
-        settings=settings(
-            max_examples=25,
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    with around_statements(mortal.statement):
+        run_state_machine_as_test(
+            Here,
+            settings=settings(
+                max_examples=25,
+                stateful_step_count=30,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
     kinds = {kind for (kind,) in world.execute("SELECT DISTINCT kind FROM ledger_entries")}
     assert kinds >= {"charge", "reward", "reward_escrow", "fee", "hold", "release", "gift", "receipt"}
     assert {"settled", "refused"} <= {state for (state,) in world.execute("SELECT DISTINCT state FROM generations")}

@@ -33,16 +33,23 @@ _STATUS = text(
            r.created_at, r.n, r.waiting, r.finished, r.sort_key,
            (SELECT count(*) FROM generations o
             WHERE o.request_id = r.id AND o.state IN ('leased', 'submitted')) AS processing,
-           g.id AS generation_id, g.model, g.charge, g.popped_at, g.fault AS ended_by, g.worker_id,
-           w.name AS worker_name, y.body
+           d.*
     FROM horde_requests r
-    LEFT JOIN generations g ON g.request_id = r.id AND g.state IN ('verified', 'settled')
-    LEFT JOIN workers w ON w.id = g.worker_id
-    LEFT JOIN replies y ON y.generation_id = g.id
+    LEFT JOIN LATERAL (
+        SELECT g.id AS generation_id, g.slot, g.model, g.charge, g.popped_at, g.fault AS ended_by, g.worker_id,
+               w.name AS worker_name, y.body
+        FROM generations g
+        LEFT JOIN workers w ON w.id = g.worker_id
+        LEFT JOIN replies y ON y.generation_id = g.id
+        WHERE g.request_id = r.id AND g.state IN ('verified', 'settled')
+        OFFSET 0
+    ) d ON true
     WHERE r.id = ANY(CAST(:ids AS uuid[]))
-    ORDER BY r.id, g.slot
+    ORDER BY r.id, d.slot
     """
 )
+"""The OFFSET keeps the deliveries of each request apart: a plan that was made while the horde was young
+would otherwise read all deliveries there are, and be kept while they become many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ from config.fault_points import FaultPoint, reach
 
 SLOW_VERDICTS_REST_SECONDS = 5.0
 
+OVER = frozenset({RequestState.DONE, RequestState.FAULTED, RequestState.EXPIRED})
+"""Requests for which a reply comes too late; one that was cancelled still takes what was under way."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -78,15 +81,16 @@ class SubmitReply:
         ChatReplyRefused with what failed.
         """
         with self._runtime.database.statements() as transaction:
-            row = load_job(transaction, api_key, generation_id)
+            row = _require_own(self._stored(transaction, api_key, generation_id, reply))
             if not row.is_chat:
                 raise BadRequest("message: this is a text job; submit its reply as 'generation'.", param="message")
-            known = _known_outcome(row)
-            if known is not None:
-                return known
-            if row.state != GenerationState.SUBMITTED and not self._store(transaction, row, reply):
-                # The same submit, sent twice at once, came first: what became of that one is the answer.
-                known = _known_outcome(load_job(transaction, api_key, generation_id))
+            if row.stored:
+                self._announce(transaction, row, reply)
+            else:
+                known = _known_outcome(row)
+                if known is None and row.state != GenerationState.SUBMITTED:
+                    # The same submit, sent twice at once, came first: what became of that one is the answer.
+                    known = _known_outcome(load_job(transaction, api_key, generation_id))
                 if known is not None:
                     return known
         verdict = self._wait(generation_id)
@@ -111,25 +115,27 @@ class SubmitReply:
                 raise _aborted()
         return Receipt(0.0)
 
-    def _store(self, transaction: Transaction, row: Row[Any], reply: Reply) -> bool:
-        stored = transaction.execute(
+    def _stored(self, transaction: Transaction, api_key: str, generation_id: UUID, reply: Reply) -> Row[Any] | None:
+        """Store the reply if it may be; return the job as it was before, and whether that is `stored`."""
+        return transaction.execute(
             _STORE,
             {
-                "id": row.id,
+                "id": generation_id,
+                "digest": digest(api_key),
                 "body": Jsonb(reply.stored()),
                 "sources": guard(GenerationState.SUBMITTED),
+                "over": [state.value for state in OVER],
                 "rescue": self._runtime.settings.rescue_after_seconds,
             },
         ).one_or_none()
-        if stored is None:
-            return False
+
+    def _announce(self, transaction: Transaction, row: Row[Any], reply: Reply) -> None:
         generation_id = str(row.id)
         task = verification_task(row.features, context_tokens=row.context_tokens, reply_characters=reply.characters)
         transaction.after_commit(lambda: reach(FaultPoint.REPLY_STORED))
         transaction.after_commit(lambda: self._runtime.leases.submitted(row.request_id, row.id))
         transaction.after_commit(lambda: self._dispatch(task, generation_id))
         log.info("reply.stored", generation_id=generation_id, request_id=str(row.request_id))
-        return True
 
     def _dispatch(self, task: TaskName, generation_id: str) -> None:
         self._runtime.sender.send(task, generation_id)
@@ -141,7 +147,10 @@ def load_job(transaction: Transaction, api_key: str, generation_id: UUID) -> Row
 
     Raises InvalidApiKey, UserBanned, InvalidJobId or WrongCredentials.
     """
-    row = transaction.execute(_LOAD, {"id": generation_id, "digest": digest(api_key)}).one_or_none()
+    return _require_own(transaction.execute(_LOAD, {"id": generation_id, "digest": digest(api_key)}).one_or_none())
+
+
+def _require_own(row: Row[Any] | None) -> Row[Any]:
     if row is None:
         raise refused_key()
     refuse_banned(row)
@@ -166,8 +175,7 @@ def _known_outcome(row: Row[Any]) -> Receipt | None:
         raise _aborted()
     if state is GenerationState.SUBMITTED:
         return None
-    late_for_nothing = row.request_state in {RequestState.DONE, RequestState.FAULTED, RequestState.EXPIRED}
-    if late_for_nothing:
+    if row.request_state in OVER:
         raise _aborted()
     return None
 
@@ -185,8 +193,7 @@ def _aborted() -> AbortedGen:
     return AbortedGen("This job has ended: it was faulted, timed out or delivered by another worker. Drop it.")
 
 
-_LOAD = text(
-    f"""
+_JOB = f"""
     SELECT {BAN_COLUMNS}, k.user_id AS caller_id, g.id, g.request_id, g.state, g.reward, g.refusal, g.model,
            w.user_id AS owner_id, r.state AS request_state, r.is_chat, r.context_tokens, r.max_length,
            g.streamed, extract(epoch FROM g.deadline_at - now())::float8 AS seconds_left,
@@ -199,17 +206,22 @@ _LOAD = text(
     WHERE k.key_sha256 = :digest AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
       AND k.shared_id IS NULL
     """  # noqa: S608 - joined from constants
-)
 
+_LOAD = text(_JOB)
+
+# Who may not submit, or comes too late, is told why from the job; here nothing of his is stored.
 _STORE = text(
-    """
-    WITH moved AS (
-        UPDATE generations SET state = 'submitted', submitted_at = now(),
+    f"""
+    WITH job AS ({_JOB}), moved AS (
+        UPDATE generations g SET state = 'submitted', submitted_at = now(),
             next_dispatch_at = now() + make_interval(secs => :rescue)
-        WHERE id = :id AND state = ANY(CAST(:sources AS text[]))
-        RETURNING id
+        FROM job
+        WHERE g.id = job.id AND g.state = ANY(CAST(:sources AS text[])) AND NOT job.banned AND job.is_chat
+          AND job.owner_id = job.caller_id AND job.request_state <> ALL(CAST(:over AS text[]))
+        RETURNING g.id
+    ), kept AS (
+        INSERT INTO replies (generation_id, body) SELECT id, :body FROM moved
     )
-    INSERT INTO replies (generation_id, body) SELECT id, :body FROM moved
-    RETURNING generation_id
-    """
+    SELECT job.*, EXISTS (SELECT 1 FROM moved) AS stored FROM job
+    """  # noqa: S608 - joined from constants
 )

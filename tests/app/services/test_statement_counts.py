@@ -58,9 +58,9 @@ def test_a_status_read_takes_one_statement_for_the_front(warm: World) -> None:
     assert count(lambda: warm.read(request_id, api_key=None, trusted_front=True)) == 1
 
 
-def test_a_reply_takes_two_statements_and_its_verification_two_more(warm: World) -> None:
+def test_a_reply_takes_one_statement_and_its_verification_two(warm: World) -> None:
     _, generation_id = warm.leased()
-    assert count(lambda: warm.deliver(generation_id)) == 2
+    assert count(lambda: warm.deliver(generation_id)) == 1
     assert count(lambda: verify_generation(warm.runtime, generation_id)) == 2
 
 

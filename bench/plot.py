@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT, MARGIN = 640, 300, 48
-COLOURS = ("#888888", "#2f81f7")
+COLOURS = ("#888888", "#2f81f7", "#d4691b", "#2da44e", "#a371f7", "#d03d6b")
+NAME_WIDTH = 72
 TICKS = 6
 
 
@@ -43,11 +44,11 @@ def plot(lines: Sequence[Line], x_name: str, y_name: str) -> str:
     for number, line in enumerate(lines):
         colour = COLOURS[number % len(COLOURS)]
         places = [place(x, y) for x, y in line.points]
+        start = places[0] if line.points[0][0] == 0 else (left, bottom)
         steps = "".join(f"H{x}V{y}" for x, y in places)
         dots = "".join(f'<circle cx="{x}" cy="{y}" r="1.6"/>' for x, y in places)
-        parts.append(f'<path d="M{left} {bottom}{steps}" fill="none" stroke="{colour}" stroke-width="1"/>')
+        parts.append(f'<path d="M{start[0]} {start[1]}{steps}" fill="none" stroke="{colour}" stroke-width="1"/>')
         parts.append(f'<g fill="{colour}">{dots}</g>')
-        parts.append(
-            f'<text x="{right - 110}" y="{bottom - 30 + 14 * number}" fill="{colour}">{escape(line.name)}</text>'
-        )
+        name_x = right - NAME_WIDTH * (len(lines) - number)
+        parts.append(f'<text x="{name_x}" y="{top - 10}" fill="{colour}">{escape(line.name)}</text>')
     return "\n".join([*parts, "</svg>", ""])

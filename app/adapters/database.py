@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import orjson
+import psycopg
 from prometheus_client import Counter
 from sqlalchemy import Connection, Engine, Executable, Result, TextClause, create_engine, event, text
 from sqlalchemy.exc import DisconnectionError
@@ -97,8 +98,11 @@ class Database:
             },
         )
         self._joining = self.engine.execution_options(isolation_level="READ COMMITTED")
+        self._lost_at = float("-inf")
+        event.listen(self.engine, "connect", _note_opening)
+        event.listen(self.engine, "invalidate", self._note_loss)
         event.listen(self.engine, "checkin", _note_rest)
-        event.listen(self.engine, "checkout", self._check_rested)
+        event.listen(self.engine, "checkout", self._check_usable)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -136,7 +140,13 @@ class Database:
         """Leave the parent's connections alone and start a pool of this child's own."""
         self.engine.dispose(close=False)
 
-    def _check_rested(self, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+    def _note_loss(self, _connection: Any, _record: Any, error: BaseException | None) -> None:
+        if isinstance(error, psycopg.Error):
+            self._lost_at = time.monotonic()
+
+    def _check_usable(self, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+        if record.info["opened_at"] < self._lost_at:
+            raise DisconnectionError("Another connection was lost, and this one is older.")
         rested_since = record.info.get("rested_since")
         if rested_since is None or time.monotonic() - rested_since < TRUSTED_IDLE_SECONDS:
             return
@@ -147,6 +157,10 @@ class Database:
             if dialect.is_disconnect(error, dbapi_connection, None):
                 raise DisconnectionError from error
             raise
+
+
+def _note_opening(_connection: Any, record: Any) -> None:
+    record.info["opened_at"] = time.monotonic()
 
 
 def _note_rest(_connection: Any, record: Any) -> None:

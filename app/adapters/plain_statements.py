@@ -39,7 +39,7 @@ class PlainStatement:
         """Run it with these values; its rows are in memory when it returns.
 
         Raises the DBAPIError that SQLAlchemy has for what psycopg says. A connection that is lost, or was
-        left in the middle of an answer, is not used again; with a lost one go those that rest in the pool.
+        left in the middle of an answer, is not used again.
         """
         link = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
         try:
@@ -61,10 +61,8 @@ class PlainStatement:
         return IteratorResult(self._columns, iter(cursor.fetchall()))
 
     def _translated(self, connection: Connection, error: psycopg.Error, *, is_lost: bool) -> Exception:
-        engine = connection.engine
         if is_lost:
             connection.invalidate(error)
-            engine.dispose()
         return DBAPIError.instance(
             self._sql.decode(),
             None,
@@ -72,5 +70,5 @@ class PlainStatement:
             psycopg.Error,
             hide_parameters=True,
             connection_invalidated=is_lost,
-            dialect=engine.dialect,
+            dialect=connection.dialect,
         )

@@ -29,7 +29,6 @@ import aiohttp
 from bench.cpu import spent_since, used_by
 from bench.memory import Drift, Watch
 from bench.plot import Line, plot
-from bench.report import Figure, tell
 from bench.roundtrip import BODY, DURABLE, start, start_flower
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import LocalServices
@@ -171,9 +170,6 @@ def report(watch: Watch, calls: Calls, rate: float) -> list[str]:
     if took.late > SLOWER * took.early:
         missed.append(f"a plain chat takes longer: {took}")
     missed += [f"{times} calls: {why}" for why, times in calls.failed.items()]
-    total = Drift.of([sum(held.megabytes for held in look.held.values()) for look in watch.looks])
-    tell(Figure("soak_memory", total.late / total.early), Figure("soak_p50", took.late / took.early))
-    tell(Figure("soak_failed", calls.failed.total()))
     return missed
 
 

@@ -129,8 +129,8 @@ class Database:
 
     def ping(self) -> None:
         """Ask the server for a sign of life; raises SQLAlchemyError when it gives none."""
-        with self.engine.connect() as connection:
-            connection.execute(text("SELECT 1"))
+        with self.statements() as transaction:
+            transaction.execute(text("SELECT 1"))
 
     def close(self) -> None:
         """Close every connection."""

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar. A figure meets it from below (`at_most`) or from above; its ratio is to `baseline`."""
+    """One bar. A figure meets it from below (`at_most`) or from above; its ratio is to `baseline`.
+
+    `peer` is a program that its bench needs beside the project's own. Where that is not installed
+    the bar is not measured, and nothing is held against the horde.
+    """
 
     name: str
     bench: str
@@ -14,6 +18,7 @@ class Bar:
     unit: str
     baseline: str = ""
     at_most: bool = True
+    peer: str = ""
 
     def is_met(self, value: float) -> bool:
         """Whether a figure meets it."""
@@ -77,6 +82,7 @@ BARS = (
     Bar("growth", "growth", "1 million ended requests, 4 million entries ÷ empty", 1.2, ""),
     Bar("scale", "scale", "CPU a completion, 3 web, 2 front, 4 Celery ÷ one each", 1.25, ""),
     Bar("flooded", "flood", "other clients' p95 under a flood ÷ quiet", 1.2, ""),
+    Bar("peer_added", "peers", "whole horde ÷ LiteLLM's proxy, 1 client: added p50", 1, "", peer="LiteLLM"),
 )
 """Every bar. Where a bench tells several figures of one name, the worst counts."""
 

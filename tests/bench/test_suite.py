@@ -1,9 +1,12 @@
 """Bars and benches belong together, and `script/bench` says what a bench came to."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,7 +76,28 @@ def test_a_bar_is_met_or_missed(bar: Bar, value: float, verdict: str) -> None:
 
 
 def test_a_bar_without_a_figure_was_not_measured() -> None:
-    assert Row(RATE, None).verdict == "not measured"
+    row = Row(RATE, None)
+    assert (row.verdict, row.is_excused) == ("not measured", False)
+
+
+def test_a_bar_whose_peer_is_not_installed_is_not_held_against_the_horde() -> None:
+    bar = replace(RATE, peer="A peer")
+    row = Row(bar, None)
+    assert (row.verdict, row.is_excused) == ("A peer is not installed", True)
+    missed = Row(bar, Figure(bar.name, 79.9))
+    assert (missed.verdict, missed.is_excused) == ("missed", False)
+
+
+def test_the_command_passes_without_the_peer() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "BENCH_LITELLM"}
+    if shutil.which("litellm") is not None:
+        pytest.skip("it is installed here")
+    words = [sys.executable, "-m", "bench.suite", "--only", "peers", "--json"]
+    ran = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
+    found = json.loads(ran.stdout)
+    assert [figure["verdict"] for figure in found["figures"]] == ["LiteLLM is not installed"]
+    assert found["machine"]["litellm"] == "not installed"
+    assert ran.returncode == 0
 
 
 def test_the_table_shows_bar_figure_and_ratio() -> None:

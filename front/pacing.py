@@ -1,7 +1,8 @@
 """The pace at which posted text goes out: evenly until the next post is expected (front F4, ADR 0062). Pure.
 
 Each post is due in full one interval after it came, so pacing never adds more than that;
-the rate is the lowest that keeps every due moment. Lengths are in code points, times in
+the rate is the lowest that keeps every due moment. The first letter of a stream is due at once:
+whoever waits wants to see that it began. Lengths are in code points, times in
 seconds of a monotonic clock.
 """
 
@@ -41,6 +42,8 @@ class Pace:
         self._last_post = now
         if length > 0:
             end = self._due[-1][0] if self._due else max(int(self._position), self._taken)
+            if end == 0:
+                self._position = 1.0
             moment = now + self.interval
             while self._due and self._due[-1][1] >= moment:
                 self._due.pop()
@@ -63,13 +66,16 @@ class Pace:
         self._position = float(self._taken)
 
     def next_moment(self, now: float, step: float) -> float | None:
-        """When to say more, at least `step` from now unless a post is due before; None when all is said."""
+        """When to say more; None when all is said.
+
+        At least `step` from now, but for a post that is due before and for the first letter of all.
+        """
         self._advance(now)
         if not self._due:
             return None
         missing = self._taken + 1 - self._position
         even = now + missing / self._rate if self._rate > 0.0 else now
-        return min(max(now + step, even), self._due[0][1])
+        return min(max(now + step if self._taken else now, even), self._due[0][1])
 
     def _advance(self, now: float) -> None:
         """Move to where the stream should be by now."""

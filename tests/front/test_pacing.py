@@ -11,12 +11,24 @@ STEP = 0.05
 
 def test_a_post_is_spread_evenly_over_the_expected_interval() -> None:
     pace = Pace()
-    pace.posted(100, 10.0)
-    assert pace.due(10.0) == 0
+    pace.posted(101, 10.0)
+    assert pace.due(10.0) == 1
+    pace.took(1)
     for tenth in range(1, 11):
         assert pace.due(10.0 + tenth * FIRST_INTERVAL / 10) == 10
         pace.took(10)
     assert pace.next_moment(11.0, STEP) is None
+
+
+def test_the_first_letter_of_a_stream_is_due_at_once_and_no_later_one() -> None:
+    pace = Pace()
+    pace.posted(3, 10.0)
+    assert (pace.due(10.0), pace.next_moment(10.0, STEP)) == (1, 10.0)
+    pace.took(1)
+    assert pace.due(10.0) == 0
+    pace.took(2)
+    pace.posted(3, 20.0)
+    assert pace.due(20.0) == 0
 
 
 def test_the_interval_follows_the_worker_and_ignores_a_pause() -> None:
@@ -30,9 +42,9 @@ def test_the_interval_follows_the_worker_and_ignores_a_pause() -> None:
 
 def test_an_early_post_speeds_up_and_nothing_is_late() -> None:
     pace = Pace()
-    pace.posted(100, 0.0)
-    assert pace.due(0.5) == 50
-    pace.took(50)
+    pace.posted(101, 0.0)
+    assert pace.due(0.5) == 51
+    pace.took(51)
     pace.posted(10, 0.5)
     assert pace.due(1.0) >= 50
 
@@ -40,16 +52,18 @@ def test_an_early_post_speeds_up_and_nothing_is_late() -> None:
 def test_the_next_moment_is_a_step_away_or_when_another_character_is_due() -> None:
     pace = Pace()
     pace.posted(100, 0.0)
+    pace.took(1)
     assert pace.next_moment(0.0, STEP) == STEP
     slow = Pace()
-    slow.posted(2, 0.0)
+    slow.posted(3, 0.0)
+    slow.took(1)
     assert slow.next_moment(0.0, STEP) == pytest.approx(0.5)
 
 
 def test_what_is_forgotten_is_not_due_and_the_next_post_is_spread_again() -> None:
     pace = Pace()
     pace.posted(100, 0.0)
-    pace.due(0.5)
+    pace.took(pace.due(0.5))
     pace.forget()
     assert pace.due(0.9) == 0
     assert pace.next_moment(0.9, STEP) is None

@@ -57,11 +57,11 @@ async def test_without_pacing_a_post_goes_out_as_it_is() -> None:
 
 async def test_with_pacing_a_post_goes_out_bit_by_bit_and_the_rest_at_once_at_the_end(clock: Clock) -> None:
     feed = Feed(is_paced=True)
-    feed.text(0, "x" * 100)
-    assert feed.relay.pieces() == []
+    feed.text(0, "x" * 101)
+    assert feed.relay.pieces() == [Piece(CONTENT, "x")]
     clock.now += 0.5
     assert feed.relay.pieces() == [Piece(CONTENT, "x" * 50)]
-    assert feed.relay.last_pieces("x" * 100 + "!", "") == [Piece(CONTENT, "x" * 50 + "!")]
+    assert feed.relay.last_pieces("x" * 101 + "!", "") == [Piece(CONTENT, "x" * 50 + "!")]
 
 
 async def test_reasoning_goes_before_content_and_not_at_all_where_it_is_not_wanted() -> None:

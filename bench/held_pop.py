@@ -11,7 +11,6 @@ queue costs while nothing happens.
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -22,18 +21,14 @@ from uuid import uuid4
 import aiohttp
 import psutil
 import redis.asyncio
-from alembic import command
-from alembic.config import Config
 
 from app.services.local_accounts import ensure_local_accounts
+from bench.databases import create_database
 from bench.report import Figure, tell
 from bench.roundtrip import AS_SHIPPED, DURABLE
-from config.settings import get_settings
-from tests.conftest import as_admin, url_of
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import LocalServices, wait_until
 
-DATABASE = "horde_bench_held"
 PROCESSES = ("web", "front", "verdict", "tasks", "beat")
 SETTLING_SECONDS = 3.0
 IDLE_SECONDS = 10.0
@@ -189,7 +184,7 @@ def main() -> None:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix=f"horde-bench-{uuid4().hex[:8]}-"))
     with LocalServices(DURABLE) as services:
-        horde = HordeProcesses(services, database(services), folder, AS_SHIPPED)
+        horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED)
         try:
             start(horde)
             asyncio.run(measure(horde, services, options.jobs, options.held))
@@ -202,19 +197,9 @@ def main() -> None:
             horde.close()
 
 
-def database(services: LocalServices) -> str:
-    """Make a database of the newest shape."""
-    as_admin(services, f"CREATE DATABASE {DATABASE}")
-    url = url_of(services, DATABASE)
-    os.environ.update(DATABASE_URL=url, REDIS_URL=services.redis_url)
-    get_settings.cache_clear()
-    command.upgrade(Config("alembic.ini"), "head")
-    return url
-
-
 def start(horde: HordeProcesses) -> None:
     """Start every process but a worker, and wait until both faces are ready."""
-    ensure_local_accounts(get_settings(), KEYS)
+    ensure_local_accounts(horde.settings, KEYS)
     for name in PROCESSES:
         horde.start(name)
     for face in (horde.native, horde.front):

@@ -31,14 +31,14 @@ from pathlib import Path
 
 import aiohttp
 
+from bench.databases import create_database
 from bench.litellm_proxy import HOW_TO_INSTALL, NAME, NoSuchProgramError, find, running_proxy, version_of
 from bench.load import Figures, closed_loop, counted_loop
 from bench.report import Figure, tell
-from bench.roundtrip import AS_SHIPPED, BODY, DURABLE, create_database
+from bench.roundtrip import AS_SHIPPED, BODY, DURABLE
 from tests.support.horde import KEYS, MODEL, START_SECONDS, HordeProcesses, answers
 from tests.support.services import LocalServices, wait_until
 
-DATABASE = "horde_peers"
 STREAMING_CLIENTS = (1, 16)
 TEXT = "word " * 30
 """Fifty pieces of the scripted backend, three letters each."""
@@ -207,7 +207,7 @@ def rows(bare: Measured, proxy: Measured, horde: Measured, unpaced: Mapping[int,
 def run(program: Path, options: argparse.Namespace, services: LocalServices) -> list[Row]:
     """Measure all three, each alone."""
     folder = Path(tempfile.mkdtemp(prefix="horde-bench-"))
-    horde = HordeProcesses(services, create_database(services, DATABASE), folder, AS_SHIPPED, OWN)
+    horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED, OWN)
     try:
         horde.start("backend")
         wait_until(lambda: answers(f"{horde.backend}/health"), START_SECONDS, f"no backend, see {folder}")

@@ -10,7 +10,6 @@ the baseline of the run. `--explain` prints the plan of the claim at the last de
 
 import argparse
 import logging
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -18,8 +17,6 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 import structlog
-from alembic import command
-from alembic.config import Config
 from celery import Celery
 from prometheus_client import REGISTRY
 from psycopg.types.json import Jsonb
@@ -37,12 +34,11 @@ from app.services.release_job import ReleaseJob
 from app.services.requirement_classes import RequirementClasses
 from app.services.runtime import Runtime, build_runtime
 from app.services.walks import Walks
+from bench.databases import create_database
 from bench.report import Figure, tell
-from config.settings import Settings, get_settings
-from tests.conftest import as_admin, url_of
+from config.settings import Settings
 from tests.support.services import LocalServices
 
-DATABASE = "horde_bench_pop"
 AHEAD = 50_000
 CHAT_MODEL = "bench"
 TEXT_MODELS = ("text-a", "text-b", "text-c")
@@ -81,11 +77,7 @@ class Bench:
     """A database, an owner of workers, and the pop."""
 
     def __init__(self, services: LocalServices) -> None:
-        as_admin(services, f"CREATE DATABASE {DATABASE}")
-        url = url_of(services, DATABASE)
-        os.environ.update(DATABASE_URL=url, REDIS_URL=services.redis_url)
-        get_settings.cache_clear()
-        command.upgrade(Config("alembic.ini"), "head")
+        url = create_database(services)
         settings = Settings(_env_file=None, database_url=url, redis_url=services.redis_url)
         self.runtime: Runtime = build_runtime(
             settings,

@@ -10,7 +10,6 @@ the same entry over one bare connection to the same Redis. One web process must 
 
 import argparse
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,21 +18,18 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import aiohttp
-from alembic import command
-from alembic.config import Config
 from redis import Redis
 
 from app.adapters.leases import LeaseStore, NewLease
 from app.domain.progress_entries import ProgressEntry
 from app.services.accounts import digest
+from bench.databases import create_database
 from bench.load import Figures, closed_loop
 from bench.report import Figure, tell
-from config.settings import Settings, get_settings
-from tests.conftest import as_admin, url_of
+from config.settings import Settings
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import LocalServices
 
-DATABASE = "horde_bench_progress"
 DURABLE: dict[str, str] = {}
 BAR = 900
 POSTS_A_LEASE = 2_000
@@ -123,11 +119,7 @@ def main() -> None:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix=f"horde-bench-{uuid4().hex[:8]}-"))
     with LocalServices(DURABLE) as services:
-        as_admin(services, f"CREATE DATABASE {DATABASE}")
-        url = url_of(services, DATABASE)
-        os.environ.update(DATABASE_URL=url, REDIS_URL=services.redis_url)
-        get_settings.cache_clear()
-        command.upgrade(Config("alembic.ini"), "head")
+        url = create_database(services)
         leases = LeaseStore(Settings(_env_file=None, database_url=url, redis_url=services.redis_url))
         horde = HordeProcesses(services, url, folder)
         try:

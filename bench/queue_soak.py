@@ -19,7 +19,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from app.domain.system_accounts import ANONYMOUS_ID
-from bench.held_pop import database, start
+from bench.databases import create_database
+from bench.held_pop import start
 from bench.roundtrip import DURABLE
 from tests.support.horde import HordeProcesses
 from tests.support.services import LocalServices
@@ -72,7 +73,7 @@ def main() -> None:
     size = SoakSize(options.requests, options.workers, options.rounds)
     folder = Path(tempfile.mkdtemp(prefix=f"horde-bench-{uuid4().hex[:8]}-"))
     with LocalServices(DURABLE) as services:
-        horde = HordeProcesses(services, database(services), folder)
+        horde = HordeProcesses(services, create_database(services), folder)
         try:
             start(horde)
             horde.query("UPDATE users SET concurrency = 1000000 WHERE id <> :anonymous", anonymous=ANONYMOUS_ID)

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from uuid import uuid4
 
-from bench.held_pop import database
+from bench.databases import create_database
 from bench.roundtrip import DURABLE
 from tests.support.replica_kills import Kills, Seen, load_with_kills
 from tests.support.replica_load import Load
@@ -45,7 +45,7 @@ def main() -> None:
         parser.exit(2, "This machine has no nginx.\n")
     folder = Path(tempfile.mkdtemp(prefix=f"horde-bench-{uuid4().hex[:8]}-"))
     with LocalServices(DURABLE) as services:
-        horde = ReplicatedHorde(services, database(services), folder, AS_SHIPPED)
+        horde = ReplicatedHorde(services, create_database(services), folder, AS_SHIPPED)
         try:
             horde.start_all()
             seen = asyncio.run(load_with_kills(horde, Load(), Kills(options.seconds, seed=options.seed)))

@@ -15,25 +15,20 @@ import argparse
 import asyncio
 import base64
 import json
-import os
 import tempfile
 import urllib.request
 from pathlib import Path
 from uuid import uuid4
 
 import aiohttp
-from alembic import command
-from alembic.config import Config
 
 from bench.cpu import spent_since, used_by
+from bench.databases import create_database
 from bench.load import Figures, closed_loop
 from bench.report import Figure, tell
-from config.settings import get_settings
-from tests.conftest import as_admin, url_of
 from tests.support.horde import KEYS, MODEL, HordeProcesses
 from tests.support.services import LocalServices, free_port, wait_until
 
-DATABASE = "horde_bench"
 LOGIN = "bench:a-login-for-one-bench"
 FLOWER_SECONDS = 60.0
 WATCHED_CLIENTS = 32
@@ -52,19 +47,9 @@ BODY = {"model": MODEL, "messages": [{"role": "user", "content": "Hello, horde. 
 
 def start(services: LocalServices, folder: Path) -> HordeProcesses:
     """Start a horde on a database of its own."""
-    horde = HordeProcesses(services, create_database(services, DATABASE), folder, AS_SHIPPED)
+    horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED)
     horde.start_all()
     return horde
-
-
-def create_database(services: LocalServices, name: str) -> str:
-    """Make a database of the newest shape; its URL."""
-    as_admin(services, f"CREATE DATABASE {name}")
-    url = url_of(services, name)
-    os.environ.update(DATABASE_URL=url, REDIS_URL=services.redis_url)
-    get_settings.cache_clear()
-    command.upgrade(Config("alembic.ini"), "head")
-    return url
 
 
 async def complete(horde: HordeProcesses, session: aiohttp.ClientSession) -> None:

@@ -21,10 +21,11 @@ from uuid import uuid4
 import aiohttp
 
 from bench.cpu import spent_since, used_by
+from bench.databases import create_database
 from bench.held_pop import ready
 from bench.load import closed_loop
 from bench.report import Figure, tell
-from bench.roundtrip import AS_SHIPPED, BODY, DURABLE, create_database
+from bench.roundtrip import AS_SHIPPED, BODY, DURABLE
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import LocalServices, free_port, wait_until
 

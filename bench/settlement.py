@@ -10,15 +10,11 @@ completion spends on money in the task process and in PostgreSQL.
 """
 
 import argparse
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import psutil
-from alembic import command
-from alembic.config import Config
 from celery import Celery
 from sqlalchemy import text
 
@@ -26,12 +22,11 @@ from app.services.invariants import check
 from app.services.kudos import fold_balances
 from app.services.runtime import Runtime, build_runtime
 from app.services.settle import settle_batch
+from bench.databases import create_database
 from bench.report import Figure, tell
-from config.settings import Settings, get_settings
-from tests.conftest import as_admin, url_of
+from config.settings import Settings
 from tests.support.services import LocalServices
 
-DATABASE = "horde_bench_settlement"
 DURABLE: dict[str, str] = {}
 """PostgreSQL as it comes: every commit reaches the disk."""
 
@@ -118,11 +113,8 @@ def main() -> None:
     options = parser.parse_args()
     count = options.settlements
     with LocalServices(DURABLE) as services:
-        as_admin(services, f"CREATE DATABASE {DATABASE}")
-        os.environ.update(DATABASE_URL=url_of(services, DATABASE), REDIS_URL=services.redis_url)
-        get_settings.cache_clear()
-        command.upgrade(Config(str(Path("alembic.ini"))), "head")
-        settings = Settings(_env_file=None, database_url=url_of(services, DATABASE), redis_url=services.redis_url)
+        url = create_database(services)
+        settings = Settings(_env_file=None, database_url=url, redis_url=services.redis_url)
         runtime = build_runtime(settings, Celery("bench"), pool_size=2, application="bench")
         try:
             settle(runtime, accounts=1, count=count)  # a first round, which also warms the server up

@@ -14,7 +14,6 @@ end at D. What is submitted is settled by the same tasks as chat; at the end eve
 import argparse
 import asyncio
 import itertools
-import os
 import re
 import tempfile
 import urllib.request
@@ -24,21 +23,18 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from alembic import command
-from alembic.config import Config
 
 from app.adapters.database import Database
 from app.domain.pricing import KUDOS
 from app.services import accounts
 from app.services.kudos import grant
+from bench.databases import create_database
 from bench.load import Call, Figures, closed_loop, counted_loop
 from bench.report import Figure, tell
-from config.settings import Settings, get_settings
-from tests.conftest import as_admin, url_of
+from config.settings import Settings
 from tests.support.horde import HordeProcesses
 from tests.support.services import LocalServices, wait_until
 
-DATABASE = "horde_text_bench"
 MODEL = "koboldcpp/Bench-8B"
 REQUESTERS, WORKERS = 50, 64
 PROMPT = "Once upon a time there was a horde. " * 42
@@ -215,11 +211,7 @@ def _statements(horde: HordeProcesses) -> float:
 
 def start(services: LocalServices, folder: Path) -> TextLoad:
     """Start the native API and its task processes on a database of their own, with requesters and a workers' owner."""
-    as_admin(services, f"CREATE DATABASE {DATABASE}")
-    url = url_of(services, DATABASE)
-    os.environ.update(DATABASE_URL=url, REDIS_URL=services.redis_url)
-    get_settings.cache_clear()
-    command.upgrade(Config("alembic.ini"), "head")
+    url = create_database(services)
     horde = HordeProcesses(services, url, folder, SETTINGS)
     database = Database(
         Settings(_env_file=None, database_url=url, redis_url=services.redis_url), pool_size=1, application="bench"

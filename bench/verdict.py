@@ -27,7 +27,8 @@ import aiohttp
 from redis import Redis
 
 from bench import no_op
-from bench.held_pop import database, start
+from bench.databases import create_database
+from bench.held_pop import start
 from bench.report import Figure, tell
 from bench.roundtrip import AS_SHIPPED, DURABLE
 from tests.support.hand_worker import EVERYTHING
@@ -118,7 +119,7 @@ def main() -> None:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="horde-bench-"))
     with LocalServices(DURABLE) as services:
-        horde = HordeProcesses(services, database(services), folder, AS_SHIPPED)
+        horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED)
         try:
             start(horde)
             took = asyncio.run(verdicts(horde, options.jobs))

@@ -27,7 +27,8 @@ from sqlalchemy import Engine, create_engine, text
 
 from app.domain.redis_keys import ChatEvent, chat_channel, chat_event
 from app.services.local_accounts import ensure_local_accounts
-from bench.held_pop import database, ready
+from bench.databases import create_database
+from bench.held_pop import ready
 from bench.report import Figure, tell
 from bench.roundtrip import AS_SHIPPED, DURABLE
 from config.settings import get_settings
@@ -287,7 +288,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     folder = Path(tempfile.mkdtemp(prefix=f"horde-bench-{uuid4().hex[:8]}-"))
     with LocalServices(DURABLE) as services:
-        horde = HordeProcesses(services, database(services), folder, SETTINGS)
+        horde = HordeProcesses(services, create_database(services), folder, SETTINGS)
         engine = create_engine(get_settings().database_url)
         try:
             ensure_local_accounts(get_settings(), KEYS)

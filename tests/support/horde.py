@@ -120,6 +120,11 @@ class HordeProcesses:
         """Base URL of the scripted backend."""
         return f"http://127.0.0.1:{self.ports.backend}"
 
+    @property
+    def settings(self) -> Settings:
+        """What a process beside these needs to reach the same services."""
+        return Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
+
     def openai(self, key: str = KEYS.demo, *, retries: int = 0, timeout: float = 60) -> openai.OpenAI:
         """A client as a developer would make it."""
         client = openai.OpenAI(base_url=f"{self.front}/v1", api_key=key, max_retries=retries, timeout=timeout)
@@ -128,8 +133,7 @@ class HordeProcesses:
 
     def start_all(self) -> None:
         """Create the accounts, start every process and wait until the worker is known."""
-        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
-        ensure_local_accounts(settings, KEYS)
+        ensure_local_accounts(self.settings, KEYS)
         for name in PROCESSES:
             self.start(name)
         self.wait_ready()
@@ -231,8 +235,7 @@ class HordeProcesses:
 
     def query(self, statement: str, **values: object) -> list[tuple[object, ...]]:
         """Run a query on the horde's database."""
-        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
-        engine = create_engine(settings.database_url)
+        engine = create_engine(self.settings.database_url)
         try:
             with engine.begin() as connection:
                 result = connection.execute(text(statement), values)
@@ -242,8 +245,7 @@ class HordeProcesses:
 
     def violations(self, *, at_rest: bool = False) -> list[str]:
         """Every invariant that does not hold."""
-        settings = Settings(_env_file=None, database_url=self._database_url, redis_url=self.services.redis_url)
-        engine = create_engine(settings.database_url)
+        engine = create_engine(self.settings.database_url)
         try:
             with engine.begin() as connection:
                 return [str(violation) for violation in check(connection, at_rest=at_rest)]

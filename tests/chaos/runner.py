@@ -65,7 +65,14 @@ SETTINGS = {
 }
 """Times made short, so that a request's whole life fits a run."""
 
-VARIABLES = {"postgres": "DATABASE_URL", "redis": "REDIS_URL", "s3": "S3_ENDPOINT_URL", "web": "NATIVE_URLS"}
+VARIABLES = {
+    "postgres": "DATABASE_URL",
+    "redis": "REDIS_URL",
+    "s3": "S3_ENDPOINT_URL",
+    "web": "NATIVE_URLS",
+    "front": "HORDE_URL",
+    "backend": "BACKEND_URL",
+}
 """By what a process finds the other end of a line."""
 
 
@@ -182,12 +189,12 @@ class Chaos:
             "s3": services.s3_endpoint_url,
             "web": horde.native,
             "front": horde.front,
+            "backend": horde.backend,
         }
         for line in sorted(cut_lines(steps)):
             name, _, other = line.partition("-")
             lines[line] = stack.enter_context(TcpProxy(urls[other]))
-            variable = "HORDE_URL" if name == "worker" else VARIABLES[other]
-            own.setdefault(name, {})[variable] = through(urls[other], lines[line])
+            own.setdefault(name, {})[VARIABLES[other]] = through(urls[other], lines[line])
         if clock is not None and any(step.verb == "skew" for step in steps):
             clock.write_text("+0")
             # Python cannot sleep where only the clock on the wall is false.

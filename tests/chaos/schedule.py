@@ -6,20 +6,16 @@ from dataclasses import dataclass
 
 PROCESSES = ("web", "front", "verdict", "tasks", "media", "fetch", "beat", "worker")
 CUTS = (
-    "front-web",
-    "front-redis",
-    "web-postgres",
-    "web-redis",
-    "web-s3",
-    "verdict-postgres",
-    "verdict-redis",
-    "tasks-postgres",
-    "tasks-redis",
-    "media-s3",
+    *("front-web", "front-redis"),
+    *("web-postgres", "web-redis", "web-s3"),
+    *("verdict-postgres", "verdict-redis"),
+    *("tasks-postgres", "tasks-redis"),
+    *("media-postgres", "media-redis", "media-s3"),
+    *("fetch-postgres", "fetch-redis", "fetch-s3"),
     "beat-redis",
-    "worker-front",
+    *("worker-front", "worker-backend"),
 )
-"""Lines between two parts."""
+"""Every line between two parts of a horde."""
 
 SEEDS_A_DECK = 8
 """So many seeds in a row, the first a multiple of it, meet every fault."""

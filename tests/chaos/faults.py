@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Faults:
         tap: MessageTap,
         *,
         clock: Path | None,
-        disk: Path | None,
+        disks: Mapping[str, Path],
         chance: random.Random,
     ) -> None:
         self.complaints: list[str] = []
@@ -40,7 +40,7 @@ class Faults:
         self._lines = lines
         self._tap = tap
         self._clock = clock
-        self._disk = disk
+        self._disks = disks
         self._chance = chance
         self._verbs: dict[str, Callable[[str], AbstractContextManager[None]]] = {
             "kill": self._killed,
@@ -178,10 +178,9 @@ class Faults:
             self._clock.write_text("+0")
 
     @contextmanager
-    def _filled(self, _name: str) -> Iterator[None]:
-        """Leave PostgreSQL no room on its disk. One that did not survive that is started again."""
-        assert self._disk is not None
-        filler = self._disk / "filler"
+    def _filled(self, name: str) -> Iterator[None]:
+        """Leave a service no room on its disk. One that did not survive that is started again."""
+        filler, service = self._disks[name] / "filler", self._service(name)
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"\0" * 2**16)
@@ -189,7 +188,6 @@ class Faults:
             yield
         finally:
             filler.unlink()
-            postgres = self._horde.services.postgres
-            if not postgres.is_answering:
-                postgres.kill()
-                postgres.start()
+            if not service.is_answering:
+                service.kill()
+                service.start()

@@ -37,7 +37,7 @@ from tests.support.databases import upgrade
 from tests.support.file_server import FileServer
 from tests.support.horde import HordeProcesses
 from tests.support.pictures import picture
-from tests.support.services import LocalServices, wait_until
+from tests.support.services import LocalServices, RunningService, wait_until
 from tests.support.tcp_proxy import TcpProxy
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
@@ -98,19 +98,31 @@ class Run:
 
 
 @contextmanager
-def small_disk(services: LocalServices) -> Iterator[Path | None]:
-    """Put PostgreSQL on a file system of its own that can be filled; None where this may not be done."""
+def small_disks(services: LocalServices) -> Iterator[dict[str, Path]]:
+    """Put each service on a file system of its own that can be filled; none where this may not be done."""
+    disks: dict[str, Path] = {}
+    with ExitStack() as stack:
+        for service in (services.postgres, services.redis, services.s3):
+            disk = stack.enter_context(small_disk(service))
+            if disk is not None:
+                (services.home / service.name).symlink_to(disk)
+                disks[service.name] = disk
+        yield disks
+
+
+@contextmanager
+def small_disk(service: RunningService) -> Iterator[Path | None]:
+    """Mount a small file system while the block runs, at whose end the service stops; None where that is forbidden."""
     place = Path(tempfile.mkdtemp(prefix="horde-chaos-disk-"))
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE},mode=0755", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
         place.rmdir()
         yield None
         return
-    (services.home / "postgres").symlink_to(place)
     try:
         yield place
     finally:
-        services.postgres.stop()
+        service.stop()
         subprocess.run(["umount", "--lazy", str(place)], check=True)
         place.rmdir()
 
@@ -151,17 +163,17 @@ class Chaos:
         """Do it all."""
         with ExitStack() as stack:
             services = LocalServices({})
-            disk = stack.enter_context(small_disk(services))
+            disks = stack.enter_context(small_disks(services))
             stack.enter_context(services)
             clock = self.folder / "clock" if FAKETIME is not None else None
-            faults = self.only or every_fault(clock=clock is not None, disk=disk is not None)
+            faults = self.only or every_fault(clock=clock is not None, disk=bool(disks))
             run = Run(self.seed, schedule(self.seed, self.seconds, faults, longest=self.longest), folder=self.folder)
             files = stack.enter_context(FileServer())
             horde, lines = self._horde(stack, services, run.steps, files, clock)
             tap = MessageTap(services.redis_url)
             stack.callback(tap.close)
             chance = random.Random(self.seed)  # noqa: S311 - chances of a test
-            breaking = Faults(horde, lines, tap, clock=clock, disk=disk, chance=chance)
+            breaking = Faults(horde, lines, tap, clock=clock, disks=disks, chance=chance)
             horde.start("fetch")
             horde.start_all()
             asyncio.run(self._load(run, horde, breaking, files))

@@ -56,7 +56,7 @@ def every_fault(*, clock: bool, disk: bool) -> list[str]:
     faults += [f"{verb} {line}" for line in CUTS for verb in ("cut", "stall")]
     faults += ["repeat messages", "double beat"]
     faults += ["skew beat"] if clock else []
-    faults += ["fill postgres"] if disk else []
+    faults += [f"fill {service}" for service in ("postgres", "redis", "s3")] if disk else []
     return faults
 
 

@@ -18,6 +18,7 @@ import base64
 import json
 import tempfile
 import urllib.request
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -48,9 +49,9 @@ DURABLE: dict[str, str] = {}
 BODY = {"model": MODEL, "messages": [{"role": "user", "content": "Hello, horde. " * 20}], "max_tokens": 64}
 
 
-def start(services: LocalServices, folder: Path) -> HordeProcesses:
-    """Start a horde on a database of its own."""
-    horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED)
+def start(services: LocalServices, folder: Path, own: Mapping[str, Mapping[str, str]] | None = None) -> HordeProcesses:
+    """Start a horde on a database of its own; `own` are settings of single processes."""
+    horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED, own)
     horde.start_all()
     return horde
 

@@ -9,6 +9,7 @@ from redis import Redis
 
 from app.domain import redis_keys
 from app.domain.pricing import KUDOS
+from app.domain.request_status import CANCELLED_FAULT
 from app.domain.task_names import Queue
 from tests.chaos.clients import TORN, TROUBLE, Asked
 from tests.chaos.workers import Delivered
@@ -102,7 +103,8 @@ def worker_faults(horde: HordeProcesses, delivered: list[Delivered]) -> list[str
         if one.status not in {200, 202}:
             continue
         state, reward, fault, body = by_id.get(one.generation_id, ("missing", None, None, None))
-        is_kept = state in {"verified", "settled"} and one.reply in str(body)
+        # What comes after a stream was cancelled is ignored, and paid as the text that was posted (details D7).
+        is_kept = state in {"verified", "settled"} and (one.reply in str(body) or fault == CANCELLED_FAULT)
         is_paid = one.status == 202 or int(str(reward or 0)) == round(one.reward * KUDOS)
         if not (is_kept and is_paid) and not (one.status == 202 and fault in OVERTAKEN):
             lost.append(f"{one} is {state}, reward {reward}, fault {fault}, {body}")

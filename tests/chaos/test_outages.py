@@ -70,7 +70,7 @@ def test_without_its_database_the_native_api_says_so_at_once_and_goes_on_when_it
                 asked = time.monotonic()
                 refused = ask()
                 assert time.monotonic() - asked < REFUSED_SECONDS
-                assert (refused.status, refused.body["rc"]) == (503, "ServiceUnavailable")
+                assert (refused.status, refused.body["rc"]) == (503, "service_unavailable")
                 assert 1 <= int(refused.headers["retry-after"]) <= 60
             wait_until(lambda: ask().status == 202, BACK_SECONDS, "it does not come back by itself")
         finally:

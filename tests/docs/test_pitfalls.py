@@ -9,7 +9,7 @@ PAGE = ROOT / "docs" / "explanation" / "pitfalls.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
-def tests_in(file: str) -> set[str]:
+def names_in(file: str) -> set[str]:
     """The tests of a file, by their names."""
     path = ROOT / file
     if not path.exists():
@@ -24,7 +24,7 @@ def tests_in(file: str) -> set[str]:
 def test_every_test_that_the_page_names_exists() -> None:
     named = NAMED.findall(PAGE.read_text(encoding="utf-8"))
     assert len(named) > 100
-    there = {file: tests_in(file) for file, _ in named}
+    there = {file: names_in(file) for file, _ in named}
     assert [f"{file}::{name}" for file, name in named if name not in there[file]] == []
 
 

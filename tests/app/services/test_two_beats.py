@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from threading import Barrier
+from typing import Any
 
 import pytest
 from celery import Celery
@@ -12,6 +14,8 @@ from app.services.verify_generation import verify_generation
 from config.settings import get_settings
 from tests.app.services.conftest import World
 from tests.support.services import LocalServices
+
+BEATS = 4
 
 
 @pytest.fixture
@@ -32,12 +36,18 @@ def ledger(world: World) -> list[tuple[object, ...]]:
     return world.execute("SELECT kind, count(*), sum(amount) FROM ledger_entries GROUP BY kind ORDER BY kind")
 
 
-def run_twice_at_once(celery: Celery) -> None:
+def run_beside_itself(celery: Celery) -> None:
     """Run everything that beat sends, and the settlement that the sweep kicks, each beside itself."""
     names = [TaskName.SETTLE_BATCH.value, *celery.conf.beat_schedule]
-    with ThreadPoolExecutor(2) as pool:
+    together = Barrier(BEATS)
+
+    def run(task: Any) -> None:
+        together.wait(10)
+        task()
+
+    with ThreadPoolExecutor(BEATS) as pool:
         for name in names:
-            list(pool.map(lambda task: task(), [celery.tasks[name]] * 2))
+            list(pool.map(run, [celery.tasks[name]] * BEATS))
 
 
 def test_everything_that_runs_by_itself_may_run_twice_at_once_and_again(world: World, celery: Celery) -> None:
@@ -46,10 +56,10 @@ def test_everything_that_runs_by_itself_may_run_twice_at_once_and_again(world: W
         world.deliver(generation_id)
         verify_generation(world.runtime, generation_id)
     world.ask()
-    run_twice_at_once(celery)
+    run_beside_itself(celery)
     world.require_sound()
     booked = ledger(world)
     assert ("charge", 3) in [row[:2] for row in booked]
-    run_twice_at_once(celery)
+    run_beside_itself(celery)
     world.require_sound()
     assert ledger(world) == booked

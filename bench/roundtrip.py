@@ -1,9 +1,10 @@
 """What the whole horde adds to a chat: client → front → native → worker → verification → client.
 
-    python -m bench.roundtrip [--seconds 10] [--clients 1 8 32] [--flower]
+    python -m bench.roundtrip [--seconds 20] [--clients 1 8 32] [--flower]
 
 Starts a throw-away horde (every Procfile process, an instant scripted backend, one
-worker with 8 threads, all on this machine), loads it with closed-loop clients, and
+worker with 8 threads, all on this machine), loads it with closed-loop clients, each time
+for a few seconds before anything is measured, while connections open and plans are made, and
 prints latency, completions a second, and the same load on the front's bare health
 route as the baseline of the run. SQL statements and Celery messages a completion
 come from the horde's own metrics; CPU a completion, by process, from the system.
@@ -17,6 +18,8 @@ import base64
 import json
 import tempfile
 import urllib.request
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -31,6 +34,7 @@ from tests.support.services import LocalServices, free_port, wait_until
 
 LOGIN = "bench:a-login-for-one-bench"
 FLOWER_SECONDS = 60.0
+WARM_UP_SECONDS = 3.0
 WATCHED_CLIENTS = 32
 AS_SHIPPED = {
     "SWEEP_SECONDS": "5",
@@ -45,9 +49,9 @@ DURABLE: dict[str, str] = {}
 BODY = {"model": MODEL, "messages": [{"role": "user", "content": "Hello, horde. " * 20}], "max_tokens": 64}
 
 
-def start(services: LocalServices, folder: Path) -> HordeProcesses:
-    """Start a horde on a database of its own."""
-    horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED)
+def start(services: LocalServices, folder: Path, own: Mapping[str, Mapping[str, str]] | None = None) -> HordeProcesses:
+    """Start a horde on a database of its own; `own` are settings of single processes."""
+    horde = HordeProcesses(services, create_database(services), folder, AS_SHIPPED, own)
     horde.start_all()
     return horde
 
@@ -109,7 +113,7 @@ def sees_tasks(asked: urllib.request.Request) -> bool:
 def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--flower", action="store_true", help="let Flower watch")
     options = parser.parse_args()
@@ -121,10 +125,10 @@ def main() -> None:
                 start_flower(horde)
             for clients in options.clients:
                 baseline = asyncio.run(closed_loop(lambda session: bare(horde, session), clients=clients, seconds=3))
+                load = partial(closed_loop, partial(complete, horde), clients=clients)
+                asyncio.run(load(seconds=WARM_UP_SECONDS))
                 before, used = counted(horde), used_by(horde)
-                figures = asyncio.run(
-                    closed_loop(lambda session: complete(horde, session), clients=clients, seconds=options.seconds)
-                )
+                figures = asyncio.run(load(seconds=options.seconds))
                 after, spent = counted(horde), spent_since(used, used_by(horde))
                 report("roundtrip", figures, baseline)
                 done = figures.calls + clients

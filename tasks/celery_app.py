@@ -8,6 +8,7 @@ from app.services.runtime import Runtime, build_runtime
 from config.logging import configure_logging
 from config.settings import get_settings
 from tasks.health import serve_health
+from tasks.inherited import leave_inherited_connections
 from tasks.once import Once
 from tasks.schedule import beat_schedule
 
@@ -32,7 +33,8 @@ def _configure_logging(**_: object) -> None:
 
 
 @worker_process_init.connect
-def _leave_the_parents_runtime(**_: object) -> None:
+def _leave_what_is_the_parents(**_: object) -> None:
+    leave_inherited_connections()
     if runtime.made is not None:
         runtime.made.database.reopen_after_fork()
     runtime.forget()

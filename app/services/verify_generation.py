@@ -19,7 +19,6 @@ from app.domain.contract import ChatRequest
 from app.domain.errors import ChatReplyRefused
 from app.domain.model_sizes import billions
 from app.domain.pricing import Amounts, Sizes, kudos, reply_amounts
-from app.domain.redis_keys import ChatEvent
 from app.domain.states import GenerationState
 from app.domain.task_names import TaskName
 from app.domain.verification import Reply, verify
@@ -123,8 +122,7 @@ def _announce(
 ) -> None:
     def tell() -> None:
         reach(FaultPoint.VERDICT_STORED)
-        runtime.bus.publish_chat(request_id, ChatEvent.DONE)
-        runtime.bus.put_verdict(generation_id, verdict)
+        runtime.bus.put_verdict(generation_id, verdict, delivered=request_id)
         reach(FaultPoint.VERDICT_SIGNALLED)
 
     transaction.after_commit(tell)

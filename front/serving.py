@@ -16,7 +16,7 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 from hypercorn.typing import ASGIFramework, ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
@@ -153,11 +153,28 @@ class _Protocol(ProtocolWrapper):
 
     def __init__(self, *parts: object) -> None:
         super().__init__(*parts)  # type: ignore[arg-type]
-        self.protocol = _Http1(*parts)  # type: ignore[arg-type]
+        self.protocol: _Http1 = _Http1(*parts)  # type: ignore[arg-type]
+
+    async def handle(self, event: Event) -> None:
+        """Take what the client sent. One that begins with HTTP/2 is told that nobody speaks it here (ADR 0088)."""
+        try:
+            await self.protocol.handle(event)
+        except H2ProtocolAssumedError:
+            await self.protocol.refuse(400)
+            await self.send(Closed())
 
 
 class _Http1(H11Protocol):
-    """HTTP/1.1 whose refusals have a body too."""
+    """HTTP/1.1 and nothing else, whose refusals have a body too."""
+
+    async def refuse(self, status_code: int) -> None:
+        """Say that what came is no HTTP/1.1."""
+        await self._send_error_response(status_code)
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        # Hypercorn would go over to HTTP/2 when it is offered; here the offer is passed over, as it may be.
+        if event.method == b"PRI" and event.http_version == b"2.0":
+            raise H2ProtocolAssumedError(b"")
 
     async def _send_error_response(self, status_code: int) -> None:
         problem = errors.not_http(400 if status_code >= 500 else status_code)

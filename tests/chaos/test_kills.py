@@ -1,10 +1,13 @@
 """Every process dies by SIGKILL in the middle of a request; the request ends rightly once it is back."""
 
+import time
+
 import openai
 import pytest
 
 from tests.support.asking import Asking
-from tests.support.horde import HordeProcesses
+from tests.support.hand_worker import call
+from tests.support.horde import KEYS, MODEL, HordeProcesses
 from tests.support.services import wait_until
 
 
@@ -87,3 +90,20 @@ def test_requests_are_accepted_and_answered_while_redis_is_down(horde: HordeProc
             horde.services.redis.start()
     horde.require_sound(60)
     assert asking.charges() == 1
+
+
+ACCEPTED_SECONDS = 2.0
+
+
+def test_a_request_is_accepted_at_once_while_redis_is_frozen(horde: HordeProcesses) -> None:
+    native = f"{horde.native}/api/v2/generate/chat"
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "Asking a frozen Redis."}], "max_tokens": 16}
+    with horde.services.redis.frozen():
+        asked = time.monotonic()
+        answer = call("POST", f"{native}/async", body, KEYS.demo)
+        took = time.monotonic() - asked
+    assert answer.status == 202, answer
+    assert took < ACCEPTED_SECONDS
+    request = answer.body["id"]
+    wait_until(lambda: call("GET", f"{native}/status/{request}").body["state"] == "done", 60, "it is not answered")
+    horde.require_sound(60)

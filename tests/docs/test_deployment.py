@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from config.setting_types import proxies_in
+from front.server import KEEP_ALIVE_SECONDS
 from launcher.procfile import read_procfile
 from script.docs.generated import ROOT
 
@@ -70,6 +71,12 @@ def test_compose_runs_every_process_by_its_name() -> None:
     assert 'ENTRYPOINT ["script/process"]' in (DEPLOY / "Dockerfile").read_text()
 
 
+@pytest.mark.parametrize("file", ["systemd/horde.env.example", "Dockerfile"])
+def test_a_task_process_is_told_to_stop_softly(file: str) -> None:
+    # Without it a SIGTERM to the whole group ends the children at once, in the middle of their tasks.
+    assert re.search(r"(?:^| )REMAP_SIGTERM=SIGQUIT$", (DEPLOY / file).read_text(), re.MULTILINE)
+
+
 def nginx_site() -> str:
     return (DEPLOY / "nginx" / "horde.conf").read_text()
 
@@ -80,6 +87,12 @@ def test_nginx_waits_longer_than_an_answer_may_take() -> None:
     assert longest is not None
     assert int(longest[1]) > 580
     assert "proxy_buffering off;" in site
+
+
+def test_nginx_closes_a_connection_that_rests_before_the_front_does() -> None:
+    # Else nginx would send a call into a connection that is being closed. Sixty seconds are nginx's own default.
+    kept = re.search(r"keepalive_timeout (\d+)s;", nginx_site())
+    assert (int(kept[1]) if kept else 60) < KEEP_ALIVE_SECONDS
 
 
 def test_nginx_repeats_only_calls_that_may_be_made_twice() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -91,6 +92,9 @@ def test_nothing_that_was_said_and_no_key_is_in_any_log(talkative: HordeProcesse
         KEYS.admin,
         KEYS.service_passkey,
         talkative.services.s3_secret_key,
+        # The passwords of PostgreSQL and Redis, as they stand in their URLs.
+        f":{urlsplit(talkative.services.database_url).password}@",
+        f":{urlsplit(talkative.services.redis_url).password}@",
         "X-Amz-",
     )
     for path in talkative.folder.glob("*.log"):

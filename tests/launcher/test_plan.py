@@ -63,6 +63,10 @@ def test_the_worker_learns_nothing_that_a_volunteer_would_not_know(tmp_path: Pat
     assert secrets.isdisjoint(worker.environment.values())
 
 
+def test_task_processes_are_told_to_stop_softly(tmp_path: Path) -> None:
+    assert make_plan(tmp_path, UpOptions()).environment["REMAP_SIGTERM"] == "SIGQUIT"
+
+
 def test_endpoints_hold_exactly_what_operations_o1_lists(tmp_path: Path) -> None:
     endpoints = make_plan(tmp_path, UpOptions()).endpoints()
     assert set(endpoints) == {

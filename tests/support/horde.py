@@ -214,11 +214,16 @@ class HordeProcesses:
         key: str | None = None,
         body: object = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        root: str | None = None,
     ) -> Answer:
-        """Call a route of the native API with a JSON or form body; status 0 when nobody answered."""
+        """Call a route of the native API, or of what is at `root`, with a JSON or form body.
+
+        Status 0 when nobody answered.
+        """
         sent = dict(headers or {}) | ({"apikey": key} if key else {})
         data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(f"{self.native}{path}", data, sent, method=method)  # noqa: S310 - a URL of ours
+        asked = urllib.request.Request(f"{root or self.native}{path}", data, sent, method=method)  # noqa: S310 - ours
         try:
             with urllib.request.urlopen(asked, timeout=10) as response:  # noqa: S310 - see above
                 return Answer.read(response.status, response.read(), dict(response.headers))

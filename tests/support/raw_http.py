@@ -114,7 +114,7 @@ async def exchange(host: str, port: int, raw: bytes, chance: random.Random) -> b
 
 def complaint(answer: bytes) -> str | None:
     """What is wrong with the first answer; None for one that may be, or for none at all."""
-    if not answer or answer.startswith((b"HTTP/1.1 100", b"HTTP/1.1 101", b"\x00\x00")):
+    if not answer or answer.startswith(b"HTTP/1.1 100"):
         return None
     status = re.match(rb"HTTP/1\.1 (\d{3}) ", answer)
     if status is None:

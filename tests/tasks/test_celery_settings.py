@@ -1,5 +1,6 @@
 """Celery's settings and its registry: what keeps messages from being lost is locked here."""
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -10,7 +11,14 @@ from celery import Celery
 
 from app.domain.task_names import Queue, TaskName
 from config.settings import get_settings
+from tests.support.horde import ROOT
 from tests.support.services import LocalServices
+
+PLATFORM_SECONDS = 30
+"""What a host gives a process between SIGTERM and SIGKILL."""
+
+LONGEST_DELAY_SECONDS = 60
+"""A delayed message sits in one process's memory; what is later than this stands in a row."""
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +73,51 @@ def test_messages_survive_a_process_that_dies(celery_app: Celery) -> None:
     assert conf.worker_cancel_long_running_tasks_on_connection_loss is False
 
 
-def test_no_task_runs_twice_by_the_visibility_time_out(celery_app: Celery) -> None:
-    visibility = celery_app.conf.broker_transport_options["visibility_timeout"]
-    assert visibility >= max(300, 2 * celery_app.conf.task_time_limit)
-    assert celery_app.conf.task_soft_time_limit < celery_app.conf.task_time_limit
+def test_no_task_runs_twice_by_the_visibility_time_out(celery_app: Celery, tasks: dict[str, object]) -> None:
+    conf = celery_app.conf
+    own = [task.time_limit for task in tasks.values() if task.time_limit is not None]  # type: ignore[attr-defined]
+    longest = max(conf.task_time_limit, *own)
+    assert conf.broker_transport_options["visibility_timeout"] >= max(300, 2 * longest)
+    assert conf.task_soft_time_limit < conf.task_time_limit
+
+
+def test_a_message_of_a_dead_process_is_looked_for_every_few_seconds(celery_app: Celery) -> None:
+    options = celery_app.conf.broker_transport_options
+    assert options["unacked_restore_interval"] * options["unacked_restore_throttle"] <= 10
+
+
+def test_a_broker_that_is_away_is_waited_for_without_end(celery_app: Celery) -> None:
+    conf = celery_app.conf
+    assert conf.broker_connection_retry_on_startup
+    assert conf.broker_connection_max_retries is None
+    assert conf.broker_channel_error_retry
+    assert conf.broker_transport_options["health_check_interval"] <= 10
+
+
+def test_a_process_that_is_told_to_stop_ends_in_the_platforms_time(celery_app: Celery) -> None:
+    assert 0 < celery_app.conf.worker_soft_shutdown_timeout <= PLATFORM_SECONDS - 8
+
+
+def test_no_message_is_delayed_by_more_than_a_minute(tasks: dict[str, object]) -> None:
+    delays = {task.default_retry_delay for task in tasks.values() if task.max_retries}  # type: ignore[attr-defined]
+    assert max(delays) <= LONGEST_DELAY_SECONDS
+    sources = [*(ROOT / "app").rglob("*.py"), *(ROOT / "tasks").rglob("*.py"), *(ROOT / "cli").rglob("*.py")]
+    delayed = [
+        f"{path.relative_to(ROOT)}:{node.value.lineno}"
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.keyword) and node.arg in {"eta", "countdown"}
+    ]
+    assert delayed == []
+
+
+def test_children_are_replaced_before_they_grow_without_end(celery_app: Celery) -> None:
+    assert celery_app.conf.worker_max_tasks_per_child
+    assert celery_app.conf.worker_max_memory_per_child
+
+
+def test_a_message_is_json_and_nothing_that_runs_when_it_is_read(celery_app: Celery) -> None:
+    assert (celery_app.conf.task_serializer, celery_app.conf.accept_content) == ("json", ["json"])
 
 
 def test_a_frozen_broker_raises_in_a_publisher(celery_app: Celery) -> None:

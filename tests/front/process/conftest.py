@@ -115,6 +115,10 @@ class Signals:
     def forget_everything(self) -> None:
         """Redis loses what it holds, and every connection with it."""
         self._redis.flushall()
+        self.cut_others()
+
+    def cut_others(self) -> None:
+        """Redis drops every other connection."""
         for kind in ("normal", "pubsub"):
             self._redis.client_kill_filter(_type=kind, skipme=True)
 

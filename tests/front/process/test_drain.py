@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+import psutil
 import pytest
 
 from tests.front.process.conftest import QUICK, Signals
@@ -122,6 +123,10 @@ async def test_held_pops_come_back_at_once(
         status, body = await popping
     assert (status, body["id"]) == (200, None)
     assert await asyncio.to_thread(stopping.wait, 5) == 0
+
+
+async def test_a_front_is_one_process_so_that_a_signal_to_its_group_reaches_nobody_else(stopping: FrontProcess) -> None:
+    assert psutil.Process(stopping.process.pid).children(recursive=True) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

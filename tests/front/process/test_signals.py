@@ -13,7 +13,9 @@ from launcher.services.valkey import Valkey
 from tests.front.process.conftest import QUICK, Signals
 from tests.front.process.front_process import FrontProcess, running_front, wait_for_redis
 from tests.front.process.scripted_native import POP, ScriptedNative, answer
+from tests.front.process.streams import content_of, opened
 from tests.front.process.test_held_pop import JOB, pop
+from tests.front.process.test_streaming import message
 from tests.front.process.waiting import eventually
 from tests.support.services import RunningService, free_port
 
@@ -110,3 +112,23 @@ async def test_all_waits_share_one_connection_to_redis(
         assert signals.subscribers() == before
         for task in waiting:
             task.cancel()
+
+
+POSTS = 30
+
+
+async def test_a_stream_whose_connections_to_redis_are_cut_again_and_again_arrives_whole_and_once(
+    live_front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
+) -> None:
+    words = [f"word {number} " for number in range(POSTS)]
+    async with opened(client, live_front.url) as stream:
+        request_id = await native.submitted()
+        for seq, word in enumerate(words):
+            signals.cut_others()
+            signals.text(request_id, seq, word)
+            if seq % 3 == 0:
+                # What came before a cut is read after it, from where the reader was.
+                await stream.text("".join(words[max(0, seq - 2) : seq + 1]))
+        native.finish(request_id, message=message(content="".join(words)))
+        signals.chat(request_id)
+        assert content_of(await stream.rest()) == "".join(words[POSTS - 2 :])

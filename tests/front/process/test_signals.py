@@ -17,7 +17,7 @@ from tests.front.process.streams import content_of, opened
 from tests.front.process.test_held_pop import JOB, pop
 from tests.front.process.test_streaming import message
 from tests.front.process.waiting import eventually
-from tests.support.services import RunningService, free_port
+from tests.support.services import RunningService, free_port, wait_until
 
 BODY: dict[str, Any] = {"model": "demo-8b", "messages": [{"role": "user", "content": "Hi"}]}
 PATH = "/v1/chat/completions"
@@ -117,18 +117,27 @@ async def test_all_waits_share_one_connection_to_redis(
 POSTS = 30
 
 
+@pytest.fixture
+def cutting(front: FrontProcess, live_front: FrontProcess, signals: Signals) -> Iterator[Signals]:
+    """Signals whose connections may be cut: at the end every front of this Valkey hears them again."""
+    yield signals
+    for each in (front, live_front):
+        wait_for_redis(each)
+    wait_until(lambda: signals.subscribers() >= 2, 10, "a front hears no signals")
+
+
 async def test_a_stream_whose_connections_to_redis_are_cut_again_and_again_arrives_whole_and_once(
-    live_front: FrontProcess, native: ScriptedNative, signals: Signals, client: aiohttp.ClientSession
+    live_front: FrontProcess, native: ScriptedNative, cutting: Signals, client: aiohttp.ClientSession
 ) -> None:
     words = [f"word {number} " for number in range(POSTS)]
     async with opened(client, live_front.url) as stream:
         request_id = await native.submitted()
         for seq, word in enumerate(words):
-            signals.cut_others()
-            signals.text(request_id, seq, word)
+            cutting.cut_others()
+            cutting.text(request_id, seq, word)
             if seq % 3 == 0:
                 # What came before a cut is read after it, from where the reader was.
                 await stream.text("".join(words[max(0, seq - 2) : seq + 1]))
         native.finish(request_id, message=message(content="".join(words)))
-        signals.chat(request_id)
+        cutting.chat(request_id)
         assert content_of(await stream.rest()) == "".join(words[POSTS - 2 :])

@@ -9,12 +9,11 @@ before it, one worker, no database, no logs; the whole horde before it, as `benc
 it. Added is a p50 less the backend's own with as many clients, in milliseconds.
 
 Then streams of 50 pieces, 20 ms apart, with 1 and 16 clients: the time from the call to the first
-text. A proxy passes each piece on. The horde does not, and two settings show in its figures. Its
-worker posts the first piece at once and from then on once a second, which does not touch the first
-text. Its front spreads a post evenly over the second until the next one (STREAM_PACING), so that
-of a first post of three letters the first is due after a third of a second: this is the figure as
-the horde comes. "Pacing off" is the same horde with that setting off. The worker has a thread for
-each of the 16 streams, since those beyond its threads would wait for a whole stream to end.
+text. A proxy passes each piece on. The horde's worker posts the first piece at once and from then on
+once a second; its front spreads a post evenly over the second until the next one (STREAM_PACING), but
+for the first letter of a stream, which goes out at once. "Pacing off" is the same horde with that
+setting off. The worker has a thread for each of the 16 streams, since those beyond its threads would
+wait for a whole stream to end.
 """
 
 import argparse

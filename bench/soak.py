@@ -92,8 +92,9 @@ class Calls:
     async def stream(self) -> None:
         """A stream at the front, read to its end."""
         async with self._post(f"{self.horde.front}/v1/chat/completions", BODY | {"stream": True}) as response:
-            if not (await response.read()).rstrip().endswith(b"[DONE]"):
-                raise ValueError("no end")
+            events = (await response.read()).rstrip()
+            if b'"error"' in events or not events.endswith(b"[DONE]"):
+                raise ValueError("an error, or no end")
 
     async def leave(self) -> None:
         """A stream whose client hangs up after its first bytes."""

@@ -40,6 +40,7 @@ AS_SHIPPED = {
     "SWEEP_SECONDS": "5",
     "RESCUE_AFTER_SECONDS": "5",
     "FALLBACK_POLL_SECONDS": "10",
+    "QUEUE_REFRESH_SECONDS": "2",
     "USER_CONCURRENCY": "100000",
 }
 """The periods as they come; one key asks for all clients, so its limit is out of the way."""

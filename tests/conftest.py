@@ -26,10 +26,8 @@ def services() -> Iterator[LocalServices]:
 @pytest.fixture(scope="session")
 def quiet_redis(services: LocalServices) -> Iterator[str]:
     """URL of a Valkey that no process of a horde reads or writes."""
-    redis = services.make_redis("quiet-redis")
-    redis.start()
-    yield redis.service.url
-    redis.stop()
+    with services.own_redis("quiet-redis") as redis:
+        yield redis.service.url
 
 
 def as_admin(services: LocalServices, *statements: str) -> None:

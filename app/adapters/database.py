@@ -73,7 +73,7 @@ class Database:
     """One process's connections to PostgreSQL; `planned_once` keeps one plan for each statement.
 
     The connection that was used last is used next: with few at work at a time, the caches of their servers
-    stay warm, which halves what a statement costs PostgreSQL under load.
+    stay warm (ADR 0087).
     """
 
     def __init__(self, settings: Settings, *, pool_size: int, application: str, planned_once: bool = False) -> None:

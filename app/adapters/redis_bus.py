@@ -116,6 +116,7 @@ class RedisBus:
             self._note_failure("put_verdict", error)
             SIGNALS_LOST.labels("chat").inc(signals)
             return
+        self._breaker.succeeded()
         SIGNALS_SENT.labels("chat").inc(signals)
 
     def wait_for_verdict(self, generation_id: UUID, seconds: float) -> dict[str, object] | None:

@@ -1,11 +1,10 @@
 """Celery's transport on Redis, without two defects of kombu 5.7.
 
-One ends task processes.
-A channel outlives its connection: messages that were taken through it are acknowledged, or given back
-to their queue, when their task has ended or the connection is closed for the second time. kombu then
-looks for the address of a connection that is no more, and the AttributeError ends the process. Here it
-is what it is, a connection that is lost: Celery logs it and goes on. The visibility timeout gives the
-message back, and the row says long before that what is to be done.
+One ends task processes. A channel outlives its connection: messages that were taken through it are
+acknowledged, or given back to their queue, when their task has ended or the connection is closed for the
+second time. kombu then looks for the address of a connection that is no more, and the AttributeError ends
+the process. Here it is what it is, a connection that is lost: Celery logs it and goes on. The visibility
+timeout gives the message back, and the row says long before that what is to be done.
 
 The other costs time: kombu makes a new client, with a table of some 200 commands, for each command that it
 sends. Here a channel makes one for each of its pools.

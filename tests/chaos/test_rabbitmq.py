@@ -29,16 +29,14 @@ def horde(
     rabbitmq: RabbitMq, services: LocalServices, template_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HordeProcesses]:
     as_admin(services, f"CREATE DATABASE {DATABASE} TEMPLATE {template_database}")
-    redis = services.make_redis("redis-beside-rabbitmq")
-    redis.start()
-    settings = {"BROKER_URL": rabbitmq.url, "REDIS_URL": redis.service.url}
-    horde = HordeProcesses(services, url_of(services, DATABASE), tmp_path_factory.mktemp("horde"), settings)
-    try:
-        horde.start_all()
-        yield horde
-    finally:
-        horde.close()
-        redis.stop()
+    with services.own_redis("redis-beside-rabbitmq") as redis:
+        settings = {"BROKER_URL": rabbitmq.url, "REDIS_URL": redis.service.url}
+        horde = HordeProcesses(services, url_of(services, DATABASE), tmp_path_factory.mktemp("horde"), settings)
+        try:
+            horde.start_all()
+            yield horde
+        finally:
+            horde.close()
 
 
 def test_a_request_is_answered_verified_and_settled(horde: HordeProcesses) -> None:

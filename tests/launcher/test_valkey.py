@@ -10,10 +10,8 @@ from tests.support.services import LocalServices, RunningService
 
 @pytest.fixture
 def own(services: LocalServices) -> Iterator[RunningService]:
-    running = services.make_redis("killed-redis")
-    running.start()
-    yield running
-    running.stop()
+    with services.own_redis("killed-redis") as running:
+        yield running
 
 
 def test_what_was_queued_outlives_a_kill(own: RunningService) -> None:

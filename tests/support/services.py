@@ -175,13 +175,22 @@ class LocalServices:
         self.postgres = RunningService(
             Postgres(self.home / "postgres", free_port(), "throw-away", dict(postgres_settings)), self.home
         )
-        self.redis = self.make_redis("redis")
+        self.redis = self._redis("redis")
         self.s3 = RunningService(
             S3(self.home / "s3", free_port(), self.s3_access_key, self.s3_secret_key, self.s3_bucket), self.home
         )
 
-    def make_redis(self, folder: str) -> RunningService:
-        """A Valkey, not started, for what must not hear the signals of another horde: a database number parts none."""
+    @contextmanager
+    def own_redis(self, folder: str) -> Iterator[RunningService]:
+        """Run a Valkey for what must not hear the signals of another horde: a database number parts none."""
+        redis = self._redis(folder)
+        redis.start()
+        try:
+            yield redis
+        finally:
+            redis.stop()
+
+    def _redis(self, folder: str) -> RunningService:
         return RunningService(Valkey(self.home / folder, free_port(), "throw-away"), self.home)
 
     @property

@@ -9,7 +9,5 @@ from tests.support.services import LocalServices, RunningService
 
 @pytest.fixture
 def redis(services: LocalServices) -> Iterator[RunningService]:
-    own = services.make_redis("frozen-redis")
-    own.start()
-    yield own
-    own.stop()
+    with services.own_redis("frozen-redis") as own:
+        yield own

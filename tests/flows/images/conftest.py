@@ -38,10 +38,8 @@ def others() -> Iterator[FileServer]:
 @pytest.fixture(scope="package")
 def image_redis(services: LocalServices) -> Iterator[str]:
     """URL of this horde's own Valkey, since signals reach all numbered databases of one."""
-    redis = services.make_redis("image-redis")
-    redis.start()
-    yield redis.service.url
-    redis.stop()
+    with services.own_redis("image-redis") as redis:
+        yield redis.service.url
 
 
 @pytest.fixture(scope="package")

@@ -34,7 +34,7 @@ from bench.databases import create_database
 from bench.litellm_proxy import HOW_TO_INSTALL, NAME, NoSuchProgramError, find, running_proxy, version_of
 from bench.load import Figures, closed_loop, counted_loop
 from bench.report import Figure, tell
-from bench.roundtrip import AS_SHIPPED, BODY, DURABLE
+from bench.roundtrip import AS_SHIPPED, DURABLE, complete
 from tests.support.horde import KEYS, MODEL, START_SECONDS, HordeProcesses, answers
 from tests.support.services import LocalServices, wait_until
 
@@ -64,15 +64,13 @@ class Target:
 
     async def complete(self, session: aiohttp.ClientSession) -> None:
         """Ask for one completion and check that it is one."""
-        async with session.post(self._url, json=BODY, headers=self._headers) as response:
-            body = await response.json()
-            if response.status != 200 or not body["choices"][0]["message"]["content"]:
-                raise RuntimeError(f"{response.status}: {body}")
+        await complete(self.root, session, self.key)
 
     async def stream(self, session: aiohttp.ClientSession) -> float:
         """Read one stream to its end and check its text; milliseconds from the call to the first text."""
         began, first, text = time.perf_counter(), None, ""
-        async with session.post(self._url, json=STREAM, headers=self._headers) as response:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        async with session.post(f"{self.root}/v1/chat/completions", json=STREAM, headers=headers) as response:
             async for line in response.content:
                 text += text_in(line)
                 if text and first is None:
@@ -80,14 +78,6 @@ class Target:
         if text != TEXT or first is None:
             raise RuntimeError(f"{response.status}: a stream of {text!r}")
         return 1000 * (first - began)
-
-    @property
-    def _url(self) -> str:
-        return f"{self.root}/v1/chat/completions"
-
-    @property
-    def _headers(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self.key}"}
 
 
 def text_in(line: bytes) -> str:

@@ -25,8 +25,8 @@ from bench.databases import create_database
 from bench.held_pop import ready
 from bench.load import closed_loop
 from bench.report import Figure, tell
-from bench.roundtrip import AS_SHIPPED, BODY, DURABLE
-from tests.support.horde import KEYS, HordeProcesses
+from bench.roundtrip import AS_SHIPPED, DURABLE, complete
+from tests.support.horde import HordeProcesses
 from tests.support.services import LocalServices, free_port, wait_until
 
 START_SECONDS = 60.0
@@ -68,11 +68,7 @@ class Scaled:
 
     async def complete(self, session: aiohttp.ClientSession) -> None:
         """Ask the next front for one completion."""
-        headers = {"Authorization": f"Bearer {KEYS.demo}"}
-        async with session.post(f"{next(self._fronts)}/v1/chat/completions", json=BODY, headers=headers) as answer:
-            body = await answer.json()
-            if answer.status != 200 or not body["choices"][0]["message"]["content"]:
-                raise RuntimeError(f"{answer.status}: {body}")
+        await complete(next(self._fronts), session)
 
 
 def cost(services: LocalServices, counts: Mapping[str, int], clients: int, seconds: float) -> float:

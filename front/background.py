@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -21,9 +22,10 @@ class Background:
         task.add_done_callback(self._ended)
 
     async def settle(self, seconds: float) -> None:
-        """Wait for what runs, then cancel what is left."""
-        if self._tasks:
-            await asyncio.wait(tuple(self._tasks), timeout=seconds)
+        """Wait for what runs and what is begun meanwhile, then cancel what is left."""
+        until = time.monotonic() + seconds
+        while self._tasks and (left := until - time.monotonic()) > 0:
+            await asyncio.wait(tuple(self._tasks), timeout=left)
         for task in tuple(self._tasks):
             task.cancel()
         if self._tasks:

@@ -133,6 +133,7 @@ class Doorbell:
         self._unwanted: set[str] = set()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     @property
     def connected(self) -> bool:
@@ -163,6 +164,8 @@ class Doorbell:
 
     async def close(self) -> None:
         """Hang up."""
+        # Before Python 3.12 a command that is answered in that moment swallows the cancellation.
+        self._closing.set()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -205,7 +208,7 @@ class Doorbell:
 
     async def _run(self) -> None:
         failures = 0
-        while True:
+        while not self._closing.is_set():
             pubsub = self._redis.pubsub()
             asked = {*self._listeners, *self._bells}
             try:
@@ -222,6 +225,8 @@ class Doorbell:
             finally:
                 self._pubsub = None
                 await pubsub.aclose()  # type: ignore[no-untyped-call]
+            if self._closing.is_set():
+                return
             pause = BACK_OFF_SECONDS[min(failures, len(BACK_OFF_SECONDS) - 1)]
             failures += 1
             await asyncio.sleep(pause * around_one())
@@ -247,7 +252,7 @@ class Doorbell:
 
     async def _write(self, pubsub: PubSub) -> None:
         """Send subscriptions as they are asked for: everything of one turn of the loop in one command."""
-        while True:
+        while not self._closing.is_set():
             await self._changed.wait()
             self._changed.clear()
             wanted, self._wanted = self._wanted, set()
@@ -259,7 +264,7 @@ class Doorbell:
 
     async def _read(self, pubsub: PubSub) -> None:
         tested = False
-        while True:
+        while not self._closing.is_set():
             message = await pubsub.get_message(timeout=SILENCE_SECONDS)
             if message is not None:
                 tested = False

@@ -94,6 +94,7 @@ class ProgressReader:
         self._marked: dict[Follower, None] = {}
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -104,6 +105,8 @@ class ProgressReader:
 
     async def close(self) -> None:
         """Stop reading."""
+        # Before Python 3.12 a command that is answered in that moment swallows the cancellation.
+        self._closing.set()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -148,7 +151,7 @@ class ProgressReader:
 
     async def _run(self) -> None:
         failures = 0
-        while True:
+        while not self._closing.is_set():
             await self._wait()
             batch = self._batch()
             if not batch:

@@ -116,6 +116,10 @@ def test_children_are_replaced_before_they_grow_without_end(celery_app: Celery) 
     assert celery_app.conf.worker_max_memory_per_child
 
 
+def test_a_child_has_a_successor_at_once(celery_app: Celery) -> None:
+    assert celery_app.conf.worker_pool == "tasks.pool:TaskPool"
+
+
 def test_a_message_is_json_and_nothing_that_runs_when_it_is_read(celery_app: Celery) -> None:
     assert (celery_app.conf.task_serializer, celery_app.conf.accept_content) == ("json", ["json"])
 

@@ -10,11 +10,13 @@ completion spends on money in the task process and in PostgreSQL.
 """
 
 import argparse
+import logging
 import time
 from dataclasses import dataclass
 from statistics import median
 
 import psutil
+import structlog
 from celery import Celery
 from sqlalchemy import text
 
@@ -111,6 +113,7 @@ def main() -> None:
     parser.add_argument("--settlements", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     count = options.settlements
     with LocalServices(DURABLE) as services:
         url = create_database(services)

@@ -31,7 +31,6 @@ from bench.databases import create_database
 from bench.held_pop import ready
 from bench.report import Figure, tell
 from bench.roundtrip import AS_SHIPPED, DURABLE
-from config.settings import get_settings
 from tests.support.hand_worker import HandWorker
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import LocalServices, free_port, wait_until
@@ -289,9 +288,9 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"horde-bench-{uuid4().hex[:8]}-"))
     with LocalServices(DURABLE) as services:
         horde = HordeProcesses(services, create_database(services), folder, SETTINGS)
-        engine = create_engine(get_settings().database_url)
+        engine = create_engine(horde.settings.database_url)
         try:
-            ensure_local_accounts(get_settings(), KEYS)
+            ensure_local_accounts(horde.settings, KEYS)
             for name in ("web", "front"):
                 horde.start(name)
             for face in (horde.native, horde.front):

@@ -100,6 +100,15 @@ def test_the_command_passes_without_the_peer() -> None:
     assert ran.returncode == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({bench.split()[0] for bench in BENCHES} - {"contract", "peers"}))
+def test_every_bench_tells_each_of_its_figures(name: str) -> None:
+    words = [sys.executable, "-m", "bench.suite", "--only", name, "--quick", "--json"]
+    ran = subprocess.run(words, cwd=ROOT, capture_output=True, check=False, timeout=300)
+    values = {figure["name"]: figure["value"] for figure in json.loads(ran.stdout)["figures"]}
+    assert {what for what, value in values.items() if value is None} == set(), ran.stderr.decode()[-3000:]
+
+
 def test_the_table_shows_bar_figure_and_ratio() -> None:
     lines = table([Row(LATENCY, Figure("latency", 19.04, 41.3))]).splitlines()
     assert lines[2] == "| a latency | ≤ 20 ms | 19 | 41.3 × a bare hello | met |"

@@ -1,4 +1,4 @@
-"""Celery's pool of children, which puts a successor in the place of each child at once."""
+"""Celery's pool of children, which puts a successor in the place of each child at once (ADR 0089)."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
@@ -93,6 +93,10 @@ def open_tab(browser: Browser) -> Iterator[Open]:
         tab = Tab(context.new_page())
         tabs.append(tab)
         tab.page.goto(url)
+        # A browser gives the focus some time after it has loaded the page; keys pressed before that go nowhere.
+        begins = tab.page.locator("[autofocus]")
+        if begins.count():
+            expect(begins.first).to_be_focused()
         return tab
 
     yield opened

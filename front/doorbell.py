@@ -208,7 +208,7 @@ class Doorbell:
 
     async def _run(self) -> None:
         failures = 0
-        while not self._closing.is_set():
+        while True:
             pubsub = self._redis.pubsub()
             asked = {*self._listeners, *self._bells}
             try:

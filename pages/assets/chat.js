@@ -4,6 +4,8 @@ const [form, model, key, log, message] = ["chat", "model", "key", "log", "messag
 const [progress, trouble, send, stop] = ["progress", "trouble", "send", "stop"].map(at);
 
 const UNREACHABLE = "The horde cannot be reached. Check your connection and try again.";
+const WAITING = "Waiting for a worker …";
+const UNDER_WAY = "A reply is under way. Send this when it has ended, or stop it.";
 const LATE_MS = 20_000;
 
 let turns = [];
@@ -84,7 +86,7 @@ async function relay(answer, reply) {
     if (chunk.error) throw new Error(chunk.error.message);
     const [choice] = chunk.choices;
     if (choice) add(reply, choice.delta);
-    if (choice?.delta.content) progress.textContent = "";
+    if (choice?.delta.content && progress.textContent === WAITING) progress.textContent = "";
     if (chunk.x_horde) tellCost(reply, chunk.x_horde, choice?.finish_reason);
   }
   throw new Error("The reply was cut off. Send the message again.");
@@ -118,7 +120,7 @@ async function take(text) {
   setRunning(new AbortController());
   const { signal } = running;
   trouble.textContent = "";
-  progress.textContent = "Waiting for a worker …";
+  progress.textContent = WAITING;
   try {
     await ask(conversation, signal, reply);
     conversation.push({ role: "assistant", content: reply.said.textContent });
@@ -149,7 +151,11 @@ function takeBack(conversation, asked, reply, text) {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const text = message.value.trim();
-  if (running || !text) return;
+  if (!text) return;
+  if (running) {
+    progress.textContent = UNDER_WAY;
+    return;
+  }
   message.value = "";
   take(text);
 });

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect,
 CHROMIUM = shutil.which("chromium")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PATIENCE_MS = 20_000
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

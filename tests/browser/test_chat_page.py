@@ -33,11 +33,18 @@ class Conversation:
         self.page.get_by_label("API key").fill(KEYS.demo)
         self.send(text)
 
-    def send(self, text: str) -> None:
-        """Write and press Enter; the worker takes the job."""
+    def write(self, text: str) -> None:
+        """Write and press Enter."""
         self.page.get_by_label("Message").fill(text)
         self.page.keyboard.press("Enter")
-        self.job = str(self.worker.wait_for_job()["id"])
+
+    def send(self, text: str) -> list[tuple[str, str]]:
+        """Write and press Enter as soon as the page takes it; the worker takes the job. Returns who said what in it."""
+        expect(self.page.get_by_role("button", name="Send")).to_be_enabled()
+        self.write(text)
+        job = self.worker.wait_for_job()
+        self.job = str(job["id"])
+        return [(each["role"], each["content"]) for each in job["payload"]["messages"]]
 
     def post(self, seq: int, delta: str) -> dict[str, Any]:
         """Post as the worker."""
@@ -79,15 +86,26 @@ def test_a_reply_streams_and_says_who_wrote_it_and_what_it_cost(conversation: Co
 def test_the_next_message_goes_with_the_conversation(conversation: Conversation) -> None:
     conversation.begin("My name is Ann.")
     conversation.submit("Hello Ann.")
-    expect(conversation.page.get_by_label("Message")).to_be_focused()
-    conversation.page.get_by_label("Message").fill("Who am I?")
-    conversation.page.keyboard.press("Enter")
-    job = conversation.worker.wait_for_job()
-    asked = [(each["role"], each["content"]) for each in job["payload"]["messages"]]
+    asked = conversation.send("Who am I?")
     assert asked == [("user", "My name is Ann."), ("assistant", "Hello Ann."), ("user", "Who am I?")]
-    conversation.job = str(job["id"])
     conversation.submit("Ann.")
     expect(conversation.reply.locator(".said")).to_have_text("Ann.")
+
+
+def test_what_is_sent_while_a_reply_is_under_way_stays_where_it_was_written_and_the_page_says_why(
+    conversation: Conversation,
+) -> None:
+    conversation.begin()
+    conversation.write("And then?")
+    conversation.post(0, "Hello ")
+    expect(conversation.reply.locator(".said")).to_have_text("Hello ")
+    expect(conversation.page.get_by_role("status")).to_have_text(
+        "A reply is under way. Send this when it has ended, or stop it."
+    )
+    expect(conversation.page.get_by_label("Message")).to_have_value("And then?")
+    conversation.submit("Hello there.")
+    expect(conversation.page.locator("#progress")).to_have_text("")
+    assert conversation.send("And then?")[-1] == ("user", "And then?")
 
 
 @pytest.mark.parametrize("way", ["button", "Escape"])
@@ -179,12 +197,7 @@ def test_a_new_conversation_begins_empty_and_stops_the_old_one(conversation: Con
     expect(conversation.reply.locator(".said")).to_have_text("Hello ")
     conversation.page.get_by_role("button", name="New conversation").click()
     expect(conversation.page.locator(".turn")).to_have_count(0)
-    expect(conversation.page.get_by_role("button", name="Send")).to_be_enabled()
-    conversation.page.get_by_label("Message").fill("Anew")
-    conversation.page.keyboard.press("Enter")
-    job = conversation.worker.wait_for_job()
-    assert [each["content"] for each in job["payload"]["messages"]] == ["Anew"]
-    conversation.job = str(job["id"])
+    assert conversation.send("Anew") == [("user", "Anew")]
     conversation.submit("Yes.")
     expect(conversation.reply.locator(".said")).to_have_text("Yes.")
 

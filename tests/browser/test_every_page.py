@@ -1,6 +1,7 @@
 """What holds for every page: contrast, names, order, width, in both colour schemes; and no complaint of the browser."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import SIZES, Open
 from tests.support.horde import HordeProcesses
@@ -32,7 +33,7 @@ def test_the_first_stop_of_the_keyboard_leads_past_the_links(horde: HordeProcess
     tab.page.evaluate("document.activeElement.blur()")
     tab.tab_to("To the content")
     tab.page.keyboard.press("Enter")
-    assert tab.focused() == "content"
+    expect(tab.page.locator("#content")).to_be_focused()
 
 
 def test_every_link_between_pages_leads_somewhere(horde: HordeProcesses, open_tab: Open) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import PATIENCE_MS, Open
+from tests.browser.conftest import Open
 from tests.support.horde import KEYS, MODEL, HordeProcesses
 
 LINE = "The store is slow today."
@@ -36,10 +36,10 @@ def test_a_change_is_seen_without_a_reload(horde: HordeProcesses, open_tab: Open
     before = page.locator("#as-of").inner_text()
     horde.query("INSERT INTO incidents (message) VALUES (:line)", line=LINE)
     try:
-        expect(page.get_by_role("status").filter(has_text=LINE)).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_role("status").filter(has_text=LINE)).to_be_visible()
     finally:
         horde.query("UPDATE incidents SET ended_at = now() WHERE ended_at IS NULL")
-    expect(page.get_by_text(LINE)).to_have_count(0, timeout=PATIENCE_MS)
+    expect(page.get_by_text(LINE)).to_have_count(0)
     assert page.locator("#as-of").inner_text() != before
     assert page.evaluate("window.isTheSamePage")
 
@@ -96,4 +96,4 @@ def test_figures_come_back_after_the_horde_was_away(horde: HordeProcesses, open_
     horde.start("web")
     horde.wait_ready()
     before = tab.page.locator("#as-of").inner_text()
-    expect(tab.page.locator("#as-of")).not_to_have_text(before, timeout=PATIENCE_MS)
+    expect(tab.page.locator("#as-of")).not_to_have_text(before)

@@ -7,9 +7,11 @@ come. First 32 clients that ask again at once show what the horde can do; then c
 rate, half of that, without waiting for each other: plain chats, streams, chats at the native API
 that are polled, and streams whose client leaves in the middle. Every ten seconds each process is
 looked at, with its children: memory of its own (what it shares counts for nobody), TCP connections,
-keys in Redis. At the end the last fifth of the time is compared with the second: memory may be a
-tenth higher or 5 MB, connections by two, the middle call a fifth slower. Every call has to be
-answered, and every invariant has to hold. `--plots` draws the curves. Exit code 1 when a bar is missed.
+CPU time, keys in Redis; and how long a piece of work takes that is always the same, which tells how fast
+the machine is just then. At the end the last fifth of the time is compared with the second: memory may
+be a tenth higher or 5 MB, connections by two, and the middle call a fifth slower than that piece of work
+became. Every call has to be answered, and every invariant has to hold. `--plots` draws the curves. Exit
+code 1 when a bar is missed.
 """
 
 import argparse
@@ -27,9 +29,9 @@ from pathlib import Path
 import aiohttp
 
 from bench.cpu import spent_since, used_by
-from bench.memory import Drift, Watch
 from bench.plot import Line, plot
 from bench.roundtrip import BODY, DURABLE, start, start_flower
+from bench.watch import Drift, Watch
 from tests.support.horde import KEYS, HordeProcesses
 from tests.support.services import LocalServices
 
@@ -160,19 +162,22 @@ def report(watch: Watch, calls: Calls, rate: float) -> list[str]:
     """Print what was measured; the bars that were missed."""
     missed = []
     say(f"{rate:.1f} calls a second; answered {dict(calls.answered)}, failed {dict(calls.failed) or 'none'}")
-    say("of each process, second fifth → last fifth: memory of its own in MB, connections")
+    say("of each process, second fifth → last fifth: memory of its own in MB, connections, CPU ms a call")
     for name in watch.names:
         memory, connections = Drift.of(watch.megabytes(name)), Drift.of(watch.connections(name))
-        say(f"  {name:10} {memory}   {connections}")
+        used = Drift.of([1000 * cores / rate for cores in watch.cores(name)])
+        say(f"  {name:10} {memory}   {connections}   {used}")
         if memory.grew_by(MEMORY_SHARE, MEMORY_MEGABYTES):
             missed.append(f"memory of {name}: {memory}")
         if connections.grew_by(0, CONNECTIONS):
             missed.append(f"connections of {name}: {connections}")
     keys = Drift.of([float(look.redis_keys) for look in watch.looks])
     took = Drift.of([1000 * taken for _, taken in sorted(calls.times)])
-    say(f"keys in Redis {keys}; a plain chat, p50 in ms {took}")
-    if took.late > SLOWER * took.early:
-        missed.append(f"a plain chat takes longer: {took}")
+    work = Drift.of([look.work_ms for look in watch.looks])
+    slower = took.ratio / work.ratio
+    say(f"keys in Redis {keys}; a plain chat, p50 in ms {took}; fixed work, ms of CPU {work}; {slower:.2f} times")
+    if slower > SLOWER:
+        missed.append(f"a plain chat takes longer: {took}, fixed work {work}")
     missed += [f"{times} calls: {why}" for why, times in calls.failed.items()]
     return missed
 
@@ -190,7 +195,8 @@ def draw(watch: Watch, calls: Calls, folder: Path) -> None:
         by_minute.setdefault(int((asked - began) // 60), []).append(1000 * taken)
     p50 = [(minute + 1.0, statistics.median(times)) for minute, times in sorted(by_minute.items())]
     p95 = [(minute + 1.0, sorted(times)[int(0.95 * len(times))]) for minute, times in sorted(by_minute.items())]
-    lines = [Line("p50", p50), Line("p95", p95)]
+    work = [(minute, look.work_ms) for minute, look in zip(minutes, watch.looks, strict=True)]
+    lines = [Line("p50", p50), Line("p95", p95), Line("fixed work", work)]
     (folder / "soak-latency.svg").write_text(plot(lines, "minutes", "ms of a plain chat"))
 
 

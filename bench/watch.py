@@ -1,4 +1,4 @@
-"""What a horde's processes and services hold, minute by minute: memory, connections, and what is open."""
+"""What a horde's processes and services hold and use, minute by minute: memory, connections, CPU time."""
 
 import contextlib
 import statistics
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import psutil
 from redis import Redis
 
+from bench.cpu import fixed_work_ms, spent_since, used_by
 from tests.support.horde import HordeProcesses
 
 MEGABYTE = 1_000_000
@@ -24,11 +25,17 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at everything. `at` is in seconds since the first; `redis_keys` counts all keys there are."""
+    """One look at everything.
+
+    `at` is in seconds since the first; `redis_keys` counts all keys there are; `used` is each process's
+    CPU time so far, in seconds; `work_ms` is what a piece of work that is always the same took.
+    """
 
     at: float
     held: dict[str, Held]
     redis_keys: int
+    used: dict[str, float]
+    work_ms: float
 
 
 @dataclass
@@ -46,9 +53,10 @@ class Watch:
         held = {name: _held(pid) for name, pid in roots.items() if pid is not None}
         with Redis.from_url(self.horde.services.redis_url) as redis:
             keys = int(redis.dbsize())
+        used, work = used_by(self.horde), fixed_work_ms()
         now = time.monotonic()
         self._began = now if self._began is None else self._began
-        self.looks.append(Look(now - self._began, held, keys))
+        self.looks.append(Look(now - self._began, held, keys, used, work))
 
     @property
     def names(self) -> list[str]:
@@ -63,6 +71,15 @@ class Watch:
     def connections(self, name: str) -> list[float]:
         """The connections of a process at each look."""
         return [float(look.held[name].connections) for look in self.looks if name in look.held]
+
+    def cores(self, name: str) -> list[float]:
+        """The CPU time of a process, in seconds a second, from each look to the next."""
+        steps = zip(self.looks, self.looks[1:], strict=False)
+        return [
+            max(0.0, spent_since(before.used, after.used)[name]) / (after.at - before.at)
+            for before, after in steps
+            if name in before.used and name in after.used
+        ]
 
     def minutes(self) -> list[float]:
         """When each look was, in minutes."""
@@ -81,6 +98,11 @@ class Drift:
         """The drift of a series of at least ten values."""
         fifth = max(1, len(series) // 5)
         return cls(statistics.median(series[fifth : 2 * fifth]), statistics.median(series[-fifth:]))
+
+    @property
+    def ratio(self) -> float:
+        """The late middle to the early one."""
+        return self.late / self.early
 
     def grew_by(self, share: float, least: float) -> bool:
         """Whether it grew by more than this share of itself and more than `least`."""

@@ -46,7 +46,7 @@ class HordeRequest(Base):
         Index(
             "ix_horde_requests_expires_at_open",
             "expires_at",
-            postgresql_where=text(one_of("state", OPEN_REQUESTS)),
+            postgresql_where=text("ended_at IS NULL"),
         ),
         Index(
             "ix_horde_requests_ended_at_bodies",

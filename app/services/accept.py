@@ -70,10 +70,10 @@ _ACCEPT = text(
         RETURNING g.request_id, g.slot
     ), dequeued AS (
         DELETE FROM queue_entries q
-        WHERE (q.request_id, q.slot) IN (
-            SELECT e.request_id, e.slot FROM queue_entries e
-            JOIN accepted ON e.request_id = accepted.request_id AND e.slot = accepted.slot
-            FOR UPDATE OF e SKIP LOCKED)
+        WHERE q.request_id = :request_id AND q.slot = (
+            SELECT e.slot FROM queue_entries e
+            WHERE e.request_id = :request_id AND e.slot = (SELECT slot FROM accepted)
+            FOR UPDATE SKIP LOCKED)
         RETURNING q.slot
     ), left_over AS (
         SELECT accepted.request_id, (SELECT count(*) FROM dequeued) AS dequeued FROM accepted

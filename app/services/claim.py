@@ -247,21 +247,23 @@ def _looked(heads: int) -> str:
 _TAKEN = f"""    ), head AS MATERIALIZED (
         SELECT q.request_id, q.slot
         FROM contenders c JOIN queue_entries q ON q.request_id = c.request_id AND q.slot = c.slot
+        WHERE q.request_id = ANY(ARRAY(SELECT request_id FROM contenders))
         ORDER BY c.turn, c.sort_key
         LIMIT 1
         FOR UPDATE OF q SKIP LOCKED
     ), more AS MATERIALIZED (
         SELECT q.request_id, q.slot
-        FROM queue_entries q JOIN head ON q.request_id = head.request_id AND q.slot <> head.slot
-        WHERE NOT EXISTS (SELECT 1 FROM request_bodies b
+        FROM queue_entries q
+        WHERE q.request_id = (SELECT request_id FROM head) AND q.slot <> (SELECT slot FROM head)
+          AND NOT EXISTS (SELECT 1 FROM request_bodies b
                           WHERE b.request_id = q.request_id AND jsonb_exists(b.contract, '{ONE_BY_ONE}'))
         ORDER BY q.slot
         LIMIT :amount - 1
         FOR UPDATE OF q SKIP LOCKED
     ), taken AS (
         DELETE FROM queue_entries q
-        USING (SELECT request_id, slot FROM head UNION ALL SELECT request_id, slot FROM more) t
-        WHERE q.request_id = t.request_id AND q.slot = t.slot
+        WHERE q.request_id = (SELECT request_id FROM head)
+          AND q.slot = ANY(ARRAY(SELECT slot FROM head UNION ALL SELECT slot FROM more))
         RETURNING q.request_id, q.slot
     ), moved AS (
         UPDATE horde_requests r
@@ -285,7 +287,11 @@ _TAKEN = f"""    ), head AS MATERIALIZED (
         FROM moved JOIN taken ON taken.request_id = moved.id
         RETURNING id, slot, model
     )"""  # noqa: S608 - the fragment is a constant
-"""The first contender that nobody else is taking, with its further slots, moved out of the queue to the worker."""
+"""The first contender that nobody else is taking, with its further slots, moved out of the queue to the worker.
+
+Entries are found by values and not by joins, which read the whole queue when its plan was made for an empty one
+(ADR 0090).
+"""
 
 _SHOWN = f"""    SELECT seen.entries AS seen,
            (SELECT COALESCE(jsonb_object_agg(class_id, reached), '{{}}') FROM walked) AS walked, job.*

@@ -149,7 +149,7 @@ _LOCK = text(
 # finds it ended.
 LEAVE_QUEUE = text(
     """
-    DELETE FROM queue_entries q WHERE (q.request_id, q.slot) IN (
+    DELETE FROM queue_entries q WHERE q.request_id = ANY(CAST(:ids AS uuid[])) AND (q.request_id, q.slot) IN (
         SELECT e.request_id, e.slot FROM queue_entries e WHERE e.request_id = ANY(CAST(:ids AS uuid[]))
         FOR UPDATE SKIP LOCKED)
     """

@@ -76,7 +76,7 @@ _RECLASSIFY = text(
     WITH moved AS (
         UPDATE horde_requests SET class_id = :class_id, requirements = :requirements WHERE id = :id
     )
-    UPDATE queue_entries q SET class_id = :class_id WHERE (q.request_id, q.slot) IN (
-        SELECT e.request_id, e.slot FROM queue_entries e WHERE e.request_id = :id FOR UPDATE SKIP LOCKED)
+    UPDATE queue_entries q SET class_id = :class_id WHERE q.request_id = :id AND q.slot IN (
+        SELECT e.slot FROM queue_entries e WHERE e.request_id = :id FOR UPDATE SKIP LOCKED)
     """
 )

@@ -211,7 +211,7 @@ _DUE_LEASED = text(
 _DUE_REQUESTS = text(
     """
     SELECT r.id FROM horde_requests r
-    WHERE r.state IN ('preparing', 'queued', 'processing') AND r.expires_at < now()
+    WHERE r.ended_at IS NULL AND r.expires_at < now()
     ORDER BY r.expires_at LIMIT :limit
     """
 )

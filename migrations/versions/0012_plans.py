@@ -1,0 +1,30 @@
+"""Plans that were made at a quiet moment do for a busy one (decision 0090)."""
+
+from alembic import op
+import sqlalchemy as sa
+
+revision = "0012_plans"
+down_revision = "0011_incidents"
+branch_labels = None
+depends_on = None
+
+INDEX = "ix_horde_requests_expires_at_open"
+WORKED_OFF = (("generations", "state", "varchar(16)"), ("ledger_entries", "folded", "boolean"))
+"""Columns of which nearly every row has come to one value, with their types: the others are the work there is."""
+
+
+def upgrade() -> None:
+    for table, column, its_type in WORKED_OFF:
+        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
+        # What ANALYZE has gathered would stay. To the type that it has, no table is written anew.
+        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {its_type}")
+    op.drop_index(INDEX, table_name="horde_requests")
+    op.create_index(INDEX, "horde_requests", ["expires_at"], postgresql_where=sa.text("ended_at IS NULL"))
+
+
+def downgrade() -> None:
+    op.drop_index(INDEX, table_name="horde_requests")
+    is_open = sa.text("state IN ('preparing', 'queued', 'processing')")
+    op.create_index(INDEX, "horde_requests", ["expires_at"], postgresql_where=is_open)
+    for table, column, _ in WORKED_OFF:
+        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS -1")

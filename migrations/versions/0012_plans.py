@@ -12,14 +12,25 @@ INDEX = "ix_horde_requests_expires_at_open"
 WORKED_OFF = (("generations", "state", "varchar(16)"), ("ledger_entries", "folded", "boolean"))
 """Columns of which nearly every row has come to one value, with their types: the others are the work there is."""
 
+CLEARS_STATISTICS = (18, 0)
+"""The first version of PostgreSQL that can forget a column's statistics."""
+
 
 def upgrade() -> None:
     for table, column, its_type in WORKED_OFF:
         op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
-        # What ANALYZE has gathered would stay. To the type that it has, no table is written anew.
-        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {its_type}")
+        _forget_statistics(table, column, its_type)
     op.drop_index(INDEX, table_name="horde_requests")
     op.create_index(INDEX, "horde_requests", ["expires_at"], postgresql_where=sa.text("ended_at IS NULL"))
+
+
+def _forget_statistics(table: str, column: str, its_type: str) -> None:
+    """Forget what ANALYZE has gathered, which would stay as it is from now on."""
+    if (op.get_bind().dialect.server_version_info or ()) >= CLEARS_STATISTICS:
+        op.execute(f"SELECT pg_clear_attribute_stats(current_schema()::text, '{table}', '{column}', false)")
+    else:
+        # To the type that it has: no row is written anew, but partial indexes are, while the table is locked.
+        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {its_type}")
 
 
 def downgrade() -> None:

@@ -75,3 +75,27 @@ def test_two_releases_at_once_migrate_once(empty_database: str) -> None:
     ]
     assert [process.wait(60) for process in commands] == [0, 0]
     assert "horde_requests" in tables(empty_database)
+
+
+def test_what_analyze_gathered_of_a_column_that_has_no_statistics_any_more_is_forgotten(
+    empty_database: str, config: Config
+) -> None:
+    command.upgrade(config, "0011_incidents")
+    engine = create_engine(make_url(empty_database).set(drivername="postgresql+psycopg"))
+    gathered = text("SELECT attname FROM pg_stats WHERE tablename = 'ledger_entries' AND attname IN ('folded', 'kind')")
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO ledger_entries (business_key, kind, user_id, amount, folded)"
+                " SELECT i::text, 'grant', 0, 0, true FROM generate_series(1, 100) i"
+            )
+        )
+        connection.execute(text("ANALYZE ledger_entries"))
+        before = set(connection.execute(gathered).scalars())
+    command.upgrade(config, "head")
+    with engine.begin() as connection:
+        at_once = set(connection.execute(gathered).scalars())
+        connection.execute(text("ANALYZE ledger_entries"))
+        later = set(connection.execute(gathered).scalars())
+    engine.dispose()
+    assert (before, at_once, later) == ({"folded", "kind"}, {"kind"}, {"kind"})

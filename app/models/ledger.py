@@ -23,7 +23,6 @@ class LedgerEntry(Base):
     __table_args__ = (
         UniqueConstraint("business_key", "kind", "user_id"),
         CheckConstraint(one_of("pocket", Pocket), name="pocket"),
-        Index("ix_ledger_entries_id_unfolded", "id", postgresql_where=text("NOT folded")),
         Index("ix_ledger_entries_user_id_unfolded", "user_id", postgresql_where=text("NOT folded")),
         Index(
             "ix_ledger_entries_key_id_unfolded",

@@ -107,7 +107,7 @@ _OPEN = text(
 _FOLD = text(
     """
     WITH taken AS (
-        SELECT id FROM ledger_entries WHERE NOT folded ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+        SELECT id FROM ledger_entries WHERE NOT folded LIMIT :limit FOR UPDATE SKIP LOCKED
     ), marked AS (
         UPDATE ledger_entries e SET folded = true FROM taken WHERE e.id = taken.id
         RETURNING e.user_id, e.kind, e.pocket, e.key_id, e.amount, e.tokens

@@ -26,6 +26,9 @@ ENDED = 3000
 OPEN = 400
 """Requests of another account that wait or are worked on."""
 
+WORKED_OFF, PAIRS = 4000, 200
+"""Pairs of entries that are booked for an account and folded, and how many at a time."""
+
 PLANS_AFTER = 7
 """Calls after which every statement is planned: psycopg prepares one at the sixth."""
 
@@ -58,8 +61,9 @@ _ENDED = """
         INSERT INTO replies (generation_id, body) SELECT id, '{"content": "Hello."}' FROM worked
     ), paid AS (
         INSERT INTO ledger_entries (business_key, kind, user_id, pocket, amount, folded)
-        SELECT 'ended:' || made.id, entry.kind, one.user_id, 'spendable', entry.amount, true
-        FROM made, one, (VALUES ('more', 1), ('less', -1)) entry (kind, amount)
+        SELECT 'ended:' || made.id, entry.kind, account.id, 'spendable', entry.amount, true
+        FROM made, one, (VALUES ('more', 1), ('less', -1)) entry (kind, amount),
+            LATERAL (VALUES (one.user_id), (0), (1)) account (id)
     )
     SELECT count(*) FROM worked
 """
@@ -96,8 +100,16 @@ _QUEUE_OF_ANOTHER = """
     RETURNING id
 """
 
+_ENTRIES = """
+    INSERT INTO ledger_entries (business_key, kind, user_id, pocket, amount)
+    SELECT 'another:' || gen_random_uuid(), entry.kind, :id, 'spendable', entry.amount
+    FROM generate_series(1, :pairs), (VALUES ('more', 1), ('less', -1)) entry (kind, amount)
+    RETURNING id
+"""
+
 _FORGET = (
     "DELETE FROM ledger_entries WHERE business_key LIKE 'another:%' OR business_key LIKE 'ended:%'",
+    "DELETE FROM kudos_totals WHERE kind IN ('more', 'less')",
     "DELETE FROM queue_entries WHERE request_id IN ({made})",
     "DELETE FROM request_bodies WHERE request_id IN ({made})",
     "DELETE FROM replies WHERE generation_id IN (SELECT g.id FROM generations g WHERE g.request_id IN ({made}))",
@@ -212,3 +224,22 @@ def test_no_call_reads_what_others_have_open_when_statistics_were_taken_at_a_qui
     busy = measured(world, chain(day.calls(), day.upkeep()))
     forget(world)
     assert more(quiet, busy) == {}
+
+
+@pytest.mark.timeout(120)
+def test_no_call_reads_again_what_was_worked_off_since_the_last_vacuum(world: World) -> None:
+    for _, call in Day(world).calls():
+        call()
+    settle_batch(world.runtime)
+    world.execute(_ENDED, ended=ENDED)
+    world.execute("ANALYZE")
+    day = called_often(world)
+    before = measured(world, day.calls())
+    for _ in range(WORKED_OFF // PAIRS):
+        world.execute(_ENTRIES, pairs=PAIRS, id=world.requester_id)
+        fold_balances(world.runtime)
+    for _, call in day.calls():
+        call()
+    after = measured(world, day.calls())
+    forget(world)
+    assert more(before, after) == {}

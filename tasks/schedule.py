@@ -3,7 +3,7 @@
 from app.domain.task_names import TaskName
 from config.settings import Settings
 
-FOLD_SECONDS = 10.0
+FOLD_SECONDS = 3.0
 ESCROW_SECONDS = 60.0
 UPTIME_SECONDS = 30.0
 ERASE_SECONDS = 60.0

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, CreatedAt
@@ -12,6 +12,7 @@ class OperationKey(Base):
     """A key claimed for an account (for anonymous requesters: for an address), with its body's fingerprint."""
 
     __tablename__ = "operation_keys"
+    __table_args__ = (Index("ix_operation_keys_created_at", "created_at"),)
 
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
     scope: Mapped[str] = mapped_column(String(64), primary_key=True)

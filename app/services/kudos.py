@@ -107,7 +107,7 @@ _OPEN = text(
 _FOLD = text(
     """
     WITH taken AS (
-        SELECT id FROM ledger_entries WHERE NOT folded LIMIT :limit FOR UPDATE SKIP LOCKED
+        SELECT id FROM ledger_entries WHERE NOT folded ORDER BY user_id LIMIT :limit FOR UPDATE SKIP LOCKED
     ), marked AS (
         UPDATE ledger_entries e SET folded = true FROM taken WHERE e.id = taken.id
         RETURNING e.user_id, e.kind, e.pocket, e.key_id, e.amount, e.tokens
@@ -139,7 +139,8 @@ _LIFT = text(
     """
     WITH unfolded AS MATERIALIZED (
         SELECT user_id, sum(amount) AS amount FROM ledger_entries
-        WHERE NOT folded AND pocket IN ('spendable', 'held') GROUP BY user_id
+        WHERE user_id = ANY(CAST(:accounts AS bigint[])) AND NOT folded AND pocket IN ('spendable', 'held')
+        GROUP BY user_id
     ), standing AS (
         SELECT u.id AS user_id, b.amount + b.held + COALESCE(e.amount, 0) AS amount,
                CASE WHEN u.id = :anonymous THEN CAST(:anonymous_floor AS bigint)

@@ -230,7 +230,8 @@ _STILL_RUNNING = text("SELECT id FROM generations WHERE request_id = :id AND sta
 
 _JUST_ENDED = text(
     """
-    SELECT id FROM horde_requests WHERE ended_at > now() - make_interval(secs => :window)
+    SELECT id FROM horde_requests
+    WHERE ended_at > now() - make_interval(secs => :window) AND bodies_erased_at IS NULL
     ORDER BY ended_at DESC LIMIT :limit
     """
 )

@@ -9,6 +9,7 @@ branch_labels = None
 depends_on = None
 
 INDEX = "ix_horde_requests_expires_at_open"
+KEYS_BY_AGE = "ix_operation_keys_created_at"
 ALL_UNFOLDED = "ix_ledger_entries_id_unfolded"
 """Told the planner that reading all unfolded entries is as cheap as reading an account's."""
 
@@ -26,6 +27,7 @@ def upgrade() -> None:
     op.drop_index(INDEX, table_name="horde_requests")
     op.create_index(INDEX, "horde_requests", ["expires_at"], postgresql_where=sa.text("ended_at IS NULL"))
     op.drop_index(ALL_UNFOLDED, table_name="ledger_entries")
+    op.create_index(KEYS_BY_AGE, "operation_keys", ["created_at"])
 
 
 def _forget_statistics(table: str, column: str, its_type: str) -> None:
@@ -38,6 +40,7 @@ def _forget_statistics(table: str, column: str, its_type: str) -> None:
 
 
 def downgrade() -> None:
+    op.drop_index(KEYS_BY_AGE, table_name="operation_keys")
     op.create_index(ALL_UNFOLDED, "ledger_entries", ["id"], postgresql_where=sa.text("NOT folded"))
     op.drop_index(INDEX, table_name="horde_requests")
     is_open = sa.text("state IN ('preparing', 'queued', 'processing')")

@@ -11,12 +11,16 @@ from uuid import UUID
 
 import pytest
 
+from app.services.escrow import review_escrow
+from app.services.history import note_minute
 from app.services.kudos import fold_balances
 from app.services.refresh_queue import measure_speeds
 from app.services.request_status import LARGEST_BATCH
 from app.services.settle import settle_batch
 from app.services.statistics import count_generations
-from app.services.sweep import erase_bodies, sweep
+from app.services.suspicions import suspect_speeds
+from app.services.sweep import erase_bodies, publish_ended, sweep
+from app.services.uptime import reward_uptime
 from app.services.verify_generation import verify_generation
 from tests.app.services.conftest import World
 
@@ -43,19 +47,22 @@ _ROWS_READ = """
 _ENDED = """
     WITH one AS (SELECT * FROM horde_requests WHERE is_chat AND state = 'done' LIMIT 1),
     work AS (SELECT g.* FROM generations g JOIN one ON g.request_id = one.id WHERE g.state = 'settled'),
+    past AS (SELECT CASE WHEN :is_long_ago THEN now() - interval '1 day' ELSE now() END AS at),
     made AS (
         INSERT INTO horde_requests (id, user_id, is_chat, state, class_id, requirements, max_length,
             max_context_length, context_tokens, job_ttl_seconds, conformance, quote, finished, sort_key, expires_at,
-            created_at, ended_at)
+            created_at, ended_at, bodies_erased_at)
         SELECT gen_random_uuid(), one.user_id, true, 'done', one.class_id, one.requirements, 80, 2048, 100, 150,
-            'best_effort', 1000, 1, i, now() + interval '1 day', now(), now()
-        FROM generate_series(1, :ended) i, one
+            'best_effort', 1000, 1, i, past.at + interval '20 minutes', past.at, past.at,
+            CASE WHEN :is_long_ago THEN now() - interval '1 day' END
+        FROM generate_series(1, :ended) i, one, past
         RETURNING id
     ), worked AS (
         INSERT INTO generations (id, request_id, worker_id, state, model, popped_at, deadline_at, submitted_at,
             ended_at, tokens, charge, reward)
-        SELECT gen_random_uuid(), made.id, work.worker_id, 'settled', 'm', now(), now(), now(), now(), 20, 1000, 1000
-        FROM made, work
+        SELECT gen_random_uuid(), made.id, work.worker_id, 'settled', 'm', past.at, past.at, past.at, past.at, 20,
+            1000, 1000
+        FROM made, work, past
         RETURNING id
     ), told AS (
         INSERT INTO replies (generation_id, body) SELECT id, '{"content": "Hello."}' FROM worked
@@ -66,6 +73,11 @@ _ENDED = """
             LATERAL (VALUES (one.user_id), (0), (1)) account (id)
     )
     SELECT count(*) FROM worked
+"""
+
+_KEYS_OF_ENDED = """
+    INSERT INTO operation_keys (user_id, scope, key, fingerprint, request_id, created_at)
+    SELECT user_id, '', id::text, '', id, now() - interval '1 hour' FROM horde_requests WHERE id IN ({made})
 """
 
 _QUEUE_OF_ANOTHER = """
@@ -108,6 +120,7 @@ _ENTRIES = """
 """
 
 _FORGET = (
+    "DELETE FROM operation_keys WHERE request_id IN ({made})",
     "DELETE FROM ledger_entries WHERE business_key LIKE 'another:%' OR business_key LIKE 'ended:%'",
     "DELETE FROM kudos_totals WHERE kind IN ('more', 'less')",
     "DELETE FROM queue_entries WHERE request_id IN ({made})",
@@ -148,9 +161,14 @@ class Day:
         runtime = self.world.runtime
         yield "settle", lambda: settle_batch(runtime)
         yield "sweep", lambda: sweep(runtime)
+        yield "publish ended", lambda: publish_ended(runtime)
         yield "erase bodies", lambda: erase_bodies(runtime)
         yield "count generations", lambda: count_generations(runtime)
         yield "measure speeds", lambda: measure_speeds(runtime)
+        yield "suspect speeds", lambda: suspect_speeds(runtime)
+        yield "note a minute", lambda: note_minute(runtime)
+        yield "reward uptime", lambda: reward_uptime(runtime)
+        yield "review escrow", lambda: review_escrow(runtime)
 
     def _pop(self) -> None:
         job = self.world.pop()
@@ -200,7 +218,7 @@ def test_no_call_reads_more_rows_when_an_empty_horde_has_become_a_full_one(world
     day = called_often(world)
     young = measured(world, day.calls())
     settle_batch(world.runtime)
-    world.execute(_ENDED, ended=ENDED)
+    world.execute(_ENDED, ended=ENDED, is_long_ago=False)
     full = measured(world, day.calls())
     forget(world)
     assert more(young, full) == {}
@@ -213,7 +231,7 @@ def test_no_call_reads_what_others_have_open_when_statistics_were_taken_at_a_qui
         call()
     settle_batch(world.runtime)
     fold_balances(world.runtime)
-    world.execute(_ENDED, ended=ENDED)
+    world.execute(_ENDED, ended=ENDED, is_long_ago=False)
     world.execute("ANALYZE")
     day = called_often(world)
     for _ in range(PLANS_AFTER):
@@ -231,7 +249,7 @@ def test_no_call_reads_again_what_was_worked_off_since_the_last_vacuum(world: Wo
     for _, call in Day(world).calls():
         call()
     settle_batch(world.runtime)
-    world.execute(_ENDED, ended=ENDED)
+    world.execute(_ENDED, ended=ENDED, is_long_ago=False)
     world.execute("ANALYZE")
     day = called_often(world)
     before = measured(world, day.calls())
@@ -241,5 +259,24 @@ def test_no_call_reads_again_what_was_worked_off_since_the_last_vacuum(world: Wo
     for _, call in day.calls():
         call()
     after = measured(world, day.calls())
+    forget(world)
+    assert more(before, after) == {}
+
+
+@pytest.mark.timeout(120)
+def test_upkeep_reads_nothing_of_what_ended_long_ago(world: World) -> None:
+    day = called_often(world)
+    folding = [("fold balances", lambda: fold_balances(world.runtime))]
+    for _ in range(PLANS_AFTER):
+        for _, call in day.upkeep():
+            call()
+    fold_balances(world.runtime)
+    before = measured(world, chain(day.upkeep(), folding))
+    world.execute(_ENDED, ended=ENDED, is_long_ago=True)
+    world.execute(_KEYS_OF_ENDED.format(made=_MADE))
+    world.execute("ANALYZE")
+    for _, call in day.upkeep():
+        call()
+    after = measured(world, chain(day.upkeep(), folding))
     forget(world)
     assert more(before, after) == {}

@@ -109,7 +109,7 @@ _FOLD = text(
     WITH taken AS (
         SELECT id FROM ledger_entries WHERE NOT folded ORDER BY user_id LIMIT :limit FOR UPDATE SKIP LOCKED
     ), marked AS (
-        UPDATE ledger_entries e SET folded = true FROM taken WHERE e.id = taken.id
+        UPDATE ledger_entries e SET folded = true WHERE e.id = ANY(ARRAY(SELECT id FROM taken))
         RETURNING e.user_id, e.kind, e.pocket, e.key_id, e.amount, e.tokens
     ), kept AS (
         INSERT INTO balances (user_id, amount, escrow, held)

@@ -93,7 +93,8 @@ _COUNT = text(
     ), ended AS (
         SELECT g.worker_id, g.model, g.ended_at, g.tokens, g.reward, g.fault,
                g.state IN ('verified', 'settled') AS delivered
-        FROM moved JOIN generations g ON g.ended_at > moved.since AND g.ended_at <= moved.until
+        FROM generations g
+        WHERE g.ended_at > (SELECT since FROM moved) AND g.ended_at <= (SELECT until FROM moved)
     ), by_model AS (
         INSERT INTO model_statistics (period, starts_at, model, requests, tokens)
         SELECT p.period,

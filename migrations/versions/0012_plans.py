@@ -21,13 +21,16 @@ CLEARS_STATISTICS = (18, 0)
 
 
 def upgrade() -> None:
-    for table, column, its_type in WORKED_OFF:
-        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
-        _forget_statistics(table, column, its_type)
-    op.drop_index(INDEX, table_name="horde_requests")
-    op.create_index(INDEX, "horde_requests", ["expires_at"], postgresql_where=sa.text("ended_at IS NULL"))
-    op.drop_index(ALL_UNFOLDED, table_name="ledger_entries")
-    op.create_index(KEYS_BY_AGE, "operation_keys", ["created_at"])
+    # Each statement by itself, and again without harm: locks on several tables at once meet those of a horde at work.
+    with op.get_context().autocommit_block():
+        for table, column, its_type in WORKED_OFF:
+            op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0")
+            _forget_statistics(table, column, its_type)
+        is_open = sa.text("ended_at IS NULL")
+        op.drop_index(INDEX, table_name="horde_requests", if_exists=True)
+        op.create_index(INDEX, "horde_requests", ["expires_at"], postgresql_where=is_open, if_not_exists=True)
+        op.drop_index(ALL_UNFOLDED, table_name="ledger_entries", if_exists=True)
+        op.create_index(KEYS_BY_AGE, "operation_keys", ["created_at"], if_not_exists=True)
 
 
 def _forget_statistics(table: str, column: str, its_type: str) -> None:
